@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// The types of the conditions in status.conditions.
+const (
+	// ConditionReady is True when the database answers queries with the
+	// credentials of its Secret and has as many members as were asked for. Its
+	// reason is the one word that says how the database is.
+	ConditionReady = "Ready"
+
+	// ConditionProgressing is True while the operator or Kubernetes is still
+	// carrying out the spec.
+	ConditionProgressing = "Progressing"
+
+	// ConditionDegraded is True while something is wrong that doesn't pass
+	// without help, or makes the database less than what was asked for.
+	ConditionDegraded = "Degraded"
+
+	// ConditionTransportEncrypted is True when connections to the database are
+	// encrypted.
+	ConditionTransportEncrypted = "TransportEncrypted"
+)
+
+// Reasons of a database that does what was asked.
+const (
+	// ReasonAvailable (Ready=True): every member that was asked for answers queries.
+	ReasonAvailable = "Available"
+
+	// ReasonUpToDate (Progressing=False): the spec is carried out.
+	ReasonUpToDate = "UpToDate"
+
+	// ReasonAsExpected (Degraded=False): nothing is wrong.
+	ReasonAsExpected = "AsExpected"
+
+	// ReasonEphemeralStorage (Ready=True): every member answers queries, and
+	// the data goes when the pod does, because spec.storage is absent.
+	ReasonEphemeralStorage = "EphemeralStorage"
+)
+
+// Reasons of a database that is on its way.
+const (
+	// ReasonCreating: the children are being created, or the first member
+	// hasn't answered yet.
+	ReasonCreating = "Creating"
+
+	// ReasonRolling: members are being replaced, to carry out a change of the spec.
+	ReasonRolling = "Rolling"
+
+	// ReasonWaitingForMember: a member's pod is missing, starting or not ready.
+	ReasonWaitingForMember = "WaitingForMember"
+
+	// ReasonDeleting: the database is being deleted.
+	ReasonDeleting = "Deleting"
+)
+
+// Reasons of a database that needs help; each message says which.
+const (
+	// ReasonEngineNotResponding: a member's pod runs, and the engine in it
+	// doesn't answer a query with the Secret's credentials.
+	ReasonEngineNotResponding = "EngineNotResponding"
+
+	// ReasonReplicationNotAvailable: more than one member is asked for, and
+	// this version of the operator runs one.
+	ReasonReplicationNotAvailable = "ReplicationNotAvailable"
+
+	// ReasonConflict: an object of a child's name exists and isn't ours; it is
+	// left as it is.
+	ReasonConflict = "Conflict"
+
+	// ReasonRetainedDataMismatch: a volume or Secret that an earlier database
+	// left behind doesn't fit this one, so it isn't touched.
+	ReasonRetainedDataMismatch = "RetainedDataMismatch"
+
+	// ReasonInvalidSpec: the spec passed the schema and still can't be carried
+	// out, for example a version that the operator doesn't know; nothing is changed.
+	ReasonInvalidSpec = "InvalidSpec"
+
+	// ReasonSecretMissing: a Secret that the database needs is gone or unreadable.
+	ReasonSecretMissing = "SecretMissing"
+
+	// ReasonPodUnschedulable: no node takes a member's pod.
+	ReasonPodUnschedulable = "PodUnschedulable"
+
+	// ReasonImagePullFailed: a member's image can't be pulled.
+	ReasonImagePullFailed = "ImagePullFailed"
+
+	// ReasonCrashLooping: a member's container ends again and again.
+	ReasonCrashLooping = "CrashLooping"
+
+	// ReasonVolumePending: a member's volume claim isn't bound.
+	ReasonVolumePending = "VolumePending"
+)
+
+// ReasonNotEncrypted (TransportEncrypted=False): connections are in clear text,
+// because this version of the operator sets up no TLS.
+const ReasonNotEncrypted = "NotEncrypted"

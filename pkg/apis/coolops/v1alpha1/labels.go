@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// The labels that every child carries.
+const (
+	// LabelName is the engine: "redis".
+	LabelName = "app.kubernetes.io/name"
+
+	// LabelInstance is the name of the DatabaseManager.
+	LabelInstance = "app.kubernetes.io/instance"
+
+	// LabelManagedBy is always ManagedByValue.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+
+	// LabelComponent is always ComponentDatabase.
+	LabelComponent = "app.kubernetes.io/component"
+
+	// ManagedByValue is the value of LabelManagedBy on everything that the
+	// operator makes, by which its informers select.
+	ManagedByValue = "database-manager"
+
+	// ComponentDatabase is the value of LabelComponent.
+	ComponentDatabase = "database"
+)
+
+// The labels that say what a child is for.
+const (
+	// LabelRole is, on a pod, the member's role: primary or replica. Only the
+	// operator sets it; the read-write Service follows it.
+	LabelRole = "coolops.cn/role"
+
+	// LabelEngine is the engine whose data a volume or Secret belongs to.
+	LabelEngine = "coolops.cn/engine"
+
+	// LabelStem is the spec.deploymentName whose child an object is.
+	LabelStem = "coolops.cn/stem"
+
+	// LabelOwnerUID is, on a volume claim or Secret that outlives its
+	// database, the UID of the DatabaseManager that uses it, or used it last.
+	LabelOwnerUID = "coolops.cn/owner-uid"
+
+	// LabelDataID is, on a volume claim or Secret that outlives its database,
+	// the identity of the data set: a Secret opens the volumes that carry the
+	// same one.
+	LabelDataID = "coolops.cn/data-id"
+)
+
+// The annotations that the operator keeps its own records in.
+const (
+	// AnnotationTemplateVersion is, on a workload, the version of the pod
+	// template that it was rendered with: a newer operator goes on rendering
+	// that one until the spec asks for a roll.
+	AnnotationTemplateVersion = "coolops.cn/template-version"
+
+	// AnnotationResolvedVersion is, on a workload, the engine version that the
+	// database was created with or last changed to, so that a new default
+	// changes no database that exists.
+	AnnotationResolvedVersion = "coolops.cn/resolved-version"
+
+	// AnnotationIntentHash is the hash of what the operator last applied to a
+	// child.
+	AnnotationIntentHash = "coolops.cn/intent-hash"
+)

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The bounds that both the schema below and the operator rely on.
+const (
+	// MaxStemLength is the greatest length of spec.deploymentName, in
+	// characters. A StatefulSet pod's name carries the stem, an ordinal and a
+	// hash in labels of at most 63 characters; 40 leaves room for every suffix
+	// that a child's name takes.
+	MaxStemLength = 40
+
+	// MinReplicas and MaxReplicas bound spec.replicas.
+	MinReplicas = 1
+	MaxReplicas = 10
+)
+
+// DatabaseType names a database engine.
+//
+// +kubebuilder:validation:Enum=redis
+type DatabaseType string
+
+// DatabaseTypeRedis is Redis, served on port 6379.
+const DatabaseTypeRedis DatabaseType = "redis"
+
+// DatabaseManager is one database: running, reachable by a stable name, with
+// its credentials in a Secret, and truthful in its status.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=databasemanagers,singular=databasemanager,shortName=dm,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="TYPE",type=string,JSONPath=`.spec.dbtype`,description="Database engine."
+// +kubebuilder:printcolumn:name="VERSION",type=string,JSONPath=`.status.currentVersion`,description="Engine version that the database runs."
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="Members asked for."
+// +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.availableReplicas`,description="Members that answer a query."
+// +kubebuilder:printcolumn:name="PRIMARY",type=string,JSONPath=`.status.currentPrimary`,description="Pod that takes writes."
+// +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Reason of the condition Ready."
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",messageExpression="'metadata.name is ' + string(self.metadata.name.size()) + ' characters long; at most 63 are allowed, because it becomes the value of the label app.kubernetes.io/instance: choose a shorter name'"
+type DatabaseManager struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata; metadata.name has at most 63 characters.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the database that is asked for.
+	// +required
+	Spec DatabaseManagerSpec `json:"spec"`
+
+	// status is what the operator last saw of the database. It is a report:
+	// nothing is decided from it, and it may be deleted at any time.
+	// +optional
+	Status DatabaseManagerStatus `json:"status,omitempty"`
+}
+
+// DatabaseManagerSpec is the database that is asked for. Only deploymentName
+// and dbtype are required.
+//
+// A transition rule on an optional field isn't evaluated when the field appears
+// or goes, so the presence of storage is guarded here, one level up.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storage) == has(oldSelf.storage)",messageExpression="has(oldSelf.storage) ? 'spec.storage was removed from a database that has storage; it stays as it was created: to get a database without storage create another DatabaseManager, and copy the data' : 'spec.storage was added to a database that was created without storage; it stays ephemeral: to keep data on a volume create another DatabaseManager with spec.storage, and copy the data'",message="spec.storage can't be added or removed after creation: create another DatabaseManager, and copy the data"
+type DatabaseManagerSpec struct {
+	// deploymentName is the name of the workload (a Deployment without storage,
+	// a StatefulSet with) and the stem of every other child's name: the Service
+	// has the same name, the Secret is <deploymentName>-auth, and so on. It is
+	// unique in its namespace, a DNS label of 1 to 40 characters: lower-case
+	// letters, digits and '-', beginning with a letter, and not ending in '-'.
+	// It can't be changed.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 40",messageExpression="'spec.deploymentName is ' + string(self.size()) + ' characters long; at most 40 are allowed, because the name of every child begins with it: choose a shorter name'",message="spec.deploymentName is too long; at most 40 characters are allowed: choose a shorter name"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",messageExpression="'spec.deploymentName is \"' + self + '\"; allowed are lower-case letters, digits and \"-\", beginning with a letter and not ending in \"-\": choose a name such as orders-db'",message="spec.deploymentName isn't a DNS label: choose a name such as orders-db"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.deploymentName can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because every child carries it in its name: set it back, or create another DatabaseManager'",message="spec.deploymentName can't be changed: set it back, or create another DatabaseManager"
+	DeploymentName string `json:"deploymentName"`
+
+	// replicas is the number of members, 1 to 10; default 1. One is the
+	// primary, the others replicate from it. This version runs one member
+	// whatever the number, and says so: above 1 the condition Ready is False
+	// with the reason ReplicationNotAvailable.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// dbtype is the database engine: redis. It can't be changed.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.dbtype can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because one engine can not read the data of another: set it back, or create another DatabaseManager and copy the data'",message="spec.dbtype can't be changed: set it back, or create another DatabaseManager and copy the data"
+	DBType DatabaseType `json:"dbtype"`
+
+	// version is the engine's version: one to three numbers separated by dots,
+	// for example "8.0"; in YAML it needs the quotes. Default: the operator's
+	// default for the engine, resolved once, when the database is created. A
+	// version that the operator doesn't know gives the condition Ready=False
+	// with the reason InvalidSpec, and changes nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}([.][0-9]{1,4}){0,2}$')",messageExpression="'spec.version is \"' + self + '\"; allowed are one to three numbers separated by dots: write for example \"8.0\", or leave the field out for the default of the engine'",message="spec.version isn't one to three numbers separated by dots: write for example \"8.0\""
+	Version string `json:"version,omitempty"`
+
+	// image overrides the container image that dbtype and version give, as a
+	// reference such as registry.example/redis:8.0. It holds the same engine
+	// and version, laid out as the upstream image is. At most 512 characters,
+	// no white space. Default: the upstream image of the version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]+$')",messageExpression="'spec.image is \"' + self + '\"; allowed is an image reference without white space, of at least one character: write for example redis:8.0, or leave the field out for the default of the engine'",message="spec.image is empty or has white space in it: write for example redis:8.0, or leave the field out"
+	Image string `json:"image,omitempty"`
+
+	// storage asks for a volume for each member. Without it the database is
+	// ephemeral: its data goes with its pod. It can't be added or removed later.
+	// +optional
+	Storage *StorageSpec `json:"storage,omitempty"`
+
+	// resources are the CPU time, memory and scratch space of each member's
+	// database container. Default: none asked for and no limit. A change
+	// restarts the members.
+	// +optional
+	Resources *ResourceRequirements `json:"resources,omitempty"`
+}
+
+// StorageSpec is the volume of each member.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="spec.storage.storageClassName can't be added or removed after creation, because a volume stays in its class: set it back, or create another DatabaseManager and copy the data"
+type StorageSpec struct {
+	// size is the capacity of each member's volume, in bytes, as a quantity:
+	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi.
+	// It can't be changed in this version of the API.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity('64Mi')) >= 0",messageExpression="'spec.storage.size is \"' + string(self) + '\"; allowed is a quantity of at least 64Mi, as digits and a unit: write for example 1Gi'",message="spec.storage.size isn't a quantity of at least 64Mi: write for example 1Gi"
+	// +kubebuilder:validation:XValidation:rule="string(self) == string(oldSelf) || (string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0)",messageExpression="'spec.storage.size can not be changed from ' + string(oldSelf) + ' to ' + string(self) + '; this version of the operator neither grows nor shrinks volumes: set it back, or create another DatabaseManager and copy the data'",message="spec.storage.size can't be changed: set it back, or create another DatabaseManager and copy the data"
+
+	// storageClassName is the StorageClass of the volumes. Default: the
+	// cluster's default class when the volume is created. It can't be changed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'spec.storage.storageClassName is \"' + self + '\"; allowed is the name of a StorageClass: lower-case letters, digits, \"-\" and \".\": write one that \"kubectl get storageclass\" lists, or leave the field out for the default class of the cluster'",message="spec.storage.storageClassName isn't the name of a StorageClass: write one that \"kubectl get storageclass\" lists"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.storage.storageClassName can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because a volume stays in its class: set it back, or create another DatabaseManager and copy the data'",message="spec.storage.storageClassName can't be changed: set it back, or create another DatabaseManager and copy the data"
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// ResourceRequirements are the requests and limits of one container: the part
+// of core/v1 ResourceRequirements that a database container has a use for.
+type ResourceRequirements struct {
+	// requests is what the scheduler sets aside for each member. Default: the
+	// limits, where those are set.
+	// +optional
+	Requests *ResourceAmounts `json:"requests,omitempty"`
+
+	// limits is the most that each member may use. Default: no limit.
+	// +optional
+	Limits *ResourceAmounts `json:"limits,omitempty"`
+}
+
+// ResourceAmounts is an amount of each kind of compute resource.
+type ResourceAmounts struct {
+	// cpu is processor time in CPUs: 500m is half of one.
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+
+	// memory is in bytes: 512Mi, 2Gi.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// ephemeral-storage is the node's disk space for logs and, in a database
+	// without storage, for its data; in bytes: 1Gi.
+	// +optional
+	EphemeralStorage *resource.Quantity `json:"ephemeral-storage,omitempty"`
+}
+
+// MemberRole says what a member does.
+type MemberRole string
+
+const (
+	// MemberRolePrimary is the one member that takes writes.
+	MemberRolePrimary MemberRole = "primary"
+
+	// MemberRoleReplica is a member that follows the primary.
+	MemberRoleReplica MemberRole = "replica"
+)
+
+// DatabaseManagerStatus is what the operator last saw of the database.
+type DatabaseManagerStatus struct {
+	// observedGeneration is the metadata.generation that the operator acted
+	// upon; while it is lower, the rest of the status is of an older spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of members that exist, in pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// readyReplicas is the number of members whose pod is ready.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// availableReplicas is the number of members that answered the operator's
+	// last query with the credentials of the Secret; never more.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// selector selects the pods of the members, in the form of a label query;
+	// the scale subresource shows it to autoscalers.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Selector string `json:"selector,omitempty"`
+
+	// currentPrimary is the name of the pod that takes writes; empty while
+	// none does.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CurrentPrimary string `json:"currentPrimary,omitempty"`
+
+	// currentVersion is the engine version that the workload runs.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	CurrentVersion string `json:"currentVersion,omitempty"`
+
+	// secretName is the name of the Secret with the credentials: host, port,
+	// username, password, database and uri.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+
+	// members are the members that exist, ordered by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Members []MemberStatus `json:"members,omitempty"`
+
+	// conditions are Ready, Progressing, Degraded and TransportEncrypted.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MemberStatus is one member of a database.
+type MemberStatus struct {
+	// name is the name of the member's pod.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// role is primary or replica; empty while it isn't known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Role MemberRole `json:"role,omitempty"`
+
+	// ready tells whether the member answered the operator's last query.
+	// +optional
+	Ready bool `json:"ready,omitempty"`
+}
+
+// DatabaseManagerList is a list of DatabaseManagers.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type DatabaseManagerList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the DatabaseManagers.
+	Items []DatabaseManager `json:"items"`
+}
