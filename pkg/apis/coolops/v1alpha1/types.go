@@ -138,9 +138,9 @@ type StorageSpec struct {
 	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi.
 	// It can't be changed in this version of the API.
 	// +required
-	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity('64Mi')) >= 0",messageExpression="'spec.storage.size is \"' + string(self) + '\"; allowed is a quantity of at least 64Mi, as digits and a unit: write for example 1Gi'",message="spec.storage.size isn't a quantity of at least 64Mi: write for example 1Gi"
 	// +kubebuilder:validation:XValidation:rule="string(self) == string(oldSelf) || (string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0)",messageExpression="'spec.storage.size can not be changed from ' + string(oldSelf) + ' to ' + string(self) + '; this version of the operator neither grows nor shrinks volumes: set it back, or create another DatabaseManager and copy the data'",message="spec.storage.size can't be changed: set it back, or create another DatabaseManager and copy the data"
+	Size resource.Quantity `json:"size"`
 
 	// storageClassName is the StorageClass of the volumes. Default: the
 	// cluster's default class when the volume is created. It can't be changed.
