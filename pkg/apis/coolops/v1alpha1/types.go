@@ -46,7 +46,7 @@ const DatabaseTypeRedis DatabaseType = "redis"
 // +kubebuilder:printcolumn:name="PRIMARY",type=string,JSONPath=`.status.currentPrimary`,description="Pod that takes writes."
 // +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Reason of the condition Ready."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",messageExpression="'metadata.name is ' + string(self.metadata.name.size()) + ' characters long; at most 63 are allowed, because it becomes the value of the label app.kubernetes.io/instance: choose a shorter name'"
+// +kubebuilder:validation:XValidation:rule=`self.metadata.name.size() <= 63`,message=`metadata.name must have at most 63 characters, because it is the value of the label app.kubernetes.io/instance: choose a shorter name`
 type DatabaseManager struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata; metadata.name has at most 63 characters.
@@ -69,7 +69,8 @@ type DatabaseManager struct {
 // A transition rule on an optional field isn't evaluated when the field appears
 // or goes, so the presence of storage is guarded here, one level up.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.storage) == has(oldSelf.storage)",messageExpression="has(oldSelf.storage) ? 'spec.storage was removed from a database that has storage; it stays as it was created: to get a database without storage create another DatabaseManager, and copy the data' : 'spec.storage was added to a database that was created without storage; it stays ephemeral: to keep data on a volume create another DatabaseManager with spec.storage, and copy the data'",message="spec.storage can't be added or removed after creation: create another DatabaseManager, and copy the data"
+// +kubebuilder:validation:XValidation:rule=`has(self.storage) || !has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be removed, because the data is on the volumes: set it back, or create another DatabaseManager without storage and copy the data`
+// +kubebuilder:validation:XValidation:rule=`!has(self.storage) || has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be added to a database that was created without it: take it out, or create another DatabaseManager with storage and copy the data`
 type DatabaseManagerSpec struct {
 	// deploymentName is the name of the workload (a Deployment without storage,
 	// a StatefulSet with) and the stem of every other child's name: the Service
@@ -79,9 +80,9 @@ type DatabaseManagerSpec struct {
 	// It can't be changed.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.size() <= 40",messageExpression="'spec.deploymentName is ' + string(self.size()) + ' characters long; at most 40 are allowed, because the name of every child begins with it: choose a shorter name'",message="spec.deploymentName is too long; at most 40 characters are allowed: choose a shorter name"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",messageExpression="'spec.deploymentName is \"' + self + '\"; allowed are lower-case letters, digits and \"-\", beginning with a letter and not ending in \"-\": choose a name such as orders-db'",message="spec.deploymentName isn't a DNS label: choose a name such as orders-db"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.deploymentName can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because every child carries it in its name: set it back, or create another DatabaseManager'",message="spec.deploymentName can't be changed: set it back, or create another DatabaseManager"
+	// +kubebuilder:validation:XValidation:rule=`self.size() <= 40`,message=`must have at most 40 characters, because the name of every child begins with it: choose a shorter name`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`,message=`must be lower-case letters, digits and '-', beginning with a letter and not ending in '-': choose a name such as orders-db`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because every child carries it in its name: set it back, or create another DatabaseManager"`
 	DeploymentName string `json:"deploymentName"`
 
 	// replicas is the number of members, 1 to 10; default 1. One is the
@@ -96,7 +97,7 @@ type DatabaseManagerSpec struct {
 
 	// dbtype is the database engine: redis. It can't be changed.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.dbtype can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because one engine can not read the data of another: set it back, or create another DatabaseManager and copy the data'",message="spec.dbtype can't be changed: set it back, or create another DatabaseManager and copy the data"
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because no engine reads the data of another: set it back, or create another DatabaseManager and copy the data"`
 	DBType DatabaseType `json:"dbtype"`
 
 	// version is the engine's version: one to three numbers separated by dots,
@@ -106,7 +107,7 @@ type DatabaseManagerSpec struct {
 	// with the reason InvalidSpec, and changes nothing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}([.][0-9]{1,4}){0,2}$')",messageExpression="'spec.version is \"' + self + '\"; allowed are one to three numbers separated by dots: write for example \"8.0\", or leave the field out for the default of the engine'",message="spec.version isn't one to three numbers separated by dots: write for example \"8.0\""
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[0-9]{1,4}([.][0-9]{1,4}){0,2}$')`,message=`must be one to three numbers separated by dots: write for example "8.0", or leave the field out for the default of the engine`
 	Version string `json:"version,omitempty"`
 
 	// image overrides the container image that dbtype and version give, as a
@@ -115,7 +116,7 @@ type DatabaseManagerSpec struct {
 	// no white space. Default: the upstream image of the version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]+$')",messageExpression="'spec.image is \"' + self + '\"; allowed is an image reference without white space, of at least one character: write for example redis:8.0, or leave the field out for the default of the engine'",message="spec.image is empty or has white space in it: write for example redis:8.0, or leave the field out"
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[!-~]+$')`,message=`must be an image reference, not empty and without white space: write for example redis:8.0, or leave the field out for the image of the version`
 	Image string `json:"image,omitempty"`
 
 	// storage asks for a volume for each member. Without it the database is
@@ -132,27 +133,34 @@ type DatabaseManagerSpec struct {
 
 // StorageSpec is the volume of each member.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="spec.storage.storageClassName can't be added or removed after creation, because a volume stays in its class: set it back, or create another DatabaseManager and copy the data"
+// +kubebuilder:validation:XValidation:rule=`has(self.storageClassName) || !has(oldSelf.storageClassName)`,fieldPath=`.storageClassName`,message=`can't be removed, because a volume stays in its class: set it back, or create another DatabaseManager and copy the data`
+// +kubebuilder:validation:XValidation:rule=`!has(self.storageClassName) || has(oldSelf.storageClassName)`,fieldPath=`.storageClassName`,message=`can't be added after creation, because a volume stays in its class: take it out, or create another DatabaseManager and copy the data`
 type StorageSpec struct {
 	// size is the capacity of each member's volume, in bytes, as a quantity:
 	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi.
 	// It can't be changed in this version of the API.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity('64Mi')) >= 0",messageExpression="'spec.storage.size is \"' + string(self) + '\"; allowed is a quantity of at least 64Mi, as digits and a unit: write for example 1Gi'",message="spec.storage.size isn't a quantity of at least 64Mi: write for example 1Gi"
-	// +kubebuilder:validation:XValidation:rule="string(self) == string(oldSelf) || (string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0)",messageExpression="'spec.storage.size can not be changed from ' + string(oldSelf) + ' to ' + string(self) + '; this version of the operator neither grows nor shrinks volumes: set it back, or create another DatabaseManager and copy the data'",message="spec.storage.size can't be changed: set it back, or create another DatabaseManager and copy the data"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity('64Mi')) >= 0`,message=`must be a quantity of at least 64Mi, as digits and a unit: write for example 1Gi`
+	// +kubebuilder:validation:XValidation:rule=`string(self) == string(oldSelf) || !string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0`,messageExpression=`"can't be changed from " + string(oldSelf) + ": this version of the operator neither grows nor shrinks a volume: set it back, or create another DatabaseManager and copy the data"`
 	Size resource.Quantity `json:"size"`
 
 	// storageClassName is the StorageClass of the volumes. Default: the
 	// cluster's default class when the volume is created. It can't be changed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'spec.storage.storageClassName is \"' + self + '\"; allowed is the name of a StorageClass: lower-case letters, digits, \"-\" and \".\": write one that \"kubectl get storageclass\" lists, or leave the field out for the default class of the cluster'",message="spec.storage.storageClassName isn't the name of a StorageClass: write one that \"kubectl get storageclass\" lists"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",messageExpression="'spec.storage.storageClassName can not be changed from \"' + oldSelf + '\" to \"' + self + '\", because a volume stays in its class: set it back, or create another DatabaseManager and copy the data'",message="spec.storage.storageClassName can't be changed: set it back, or create another DatabaseManager and copy the data"
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')`,message=`must be the name of a StorageClass, lower-case letters, digits, "-" and ".": write one that "kubectl get storageclass" lists, or leave the field out for the default class of the cluster`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because a volume stays in its class: set it back, or create another DatabaseManager and copy the data"`
 	StorageClassName *string `json:"storageClassName,omitempty"`
 }
 
 // ResourceRequirements are the requests and limits of one container: the part
 // of core/v1 ResourceRequirements that a database container has a use for.
+//
+// +kubebuilder:validation:XValidation:rule=`!self.?requests.cpu.hasValue() || !self.?limits.cpu.hasValue() || !string(self.requests.cpu).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || !string(self.limits.cpu).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self.requests.cpu)).compareTo(quantity(string(self.limits.cpu))) <= 0`,fieldPath=`.requests.cpu`,messageExpression=`"must be at most the limit, " + string(self.limits.cpu) + ": lower the request, or raise spec.resources.limits.cpu"`
+// +kubebuilder:validation:XValidation:rule=`!self.?requests.memory.hasValue() || !self.?limits.memory.hasValue() || !string(self.requests.memory).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || !string(self.limits.memory).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self.requests.memory)).compareTo(quantity(string(self.limits.memory))) <= 0`,fieldPath=`.requests.memory`,messageExpression=`"must be at most the limit, " + string(self.limits.memory) + ": lower the request, or raise spec.resources.limits.memory"`
+// +kubebuilder:validation:XValidation:rule=`!self.?requests.ephemeral__dash__storage.hasValue() || !self.?limits.ephemeral__dash__storage.hasValue() || !string(self.requests.ephemeral__dash__storage).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || !string(self.limits.ephemeral__dash__storage).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self.requests.ephemeral__dash__storage)).compareTo(quantity(string(self.limits.ephemeral__dash__storage))) <= 0`,fieldPath=`.requests['ephemeral-storage']`,messageExpression=`"must be at most the limit, " + string(self.limits.ephemeral__dash__storage) + ": lower the request, or raise spec.resources.limits.ephemeral-storage"`
 type ResourceRequirements struct {
 	// requests is what the scheduler sets aside for each member. Default: the
 	// limits, where those are set.
@@ -168,15 +176,24 @@ type ResourceRequirements struct {
 type ResourceAmounts struct {
 	// cpu is processor time in CPUs: 500m is half of one.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$')`,message=`must be a quantity, as digits and a unit: write for example 500m, or leave the field out`
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
 	// memory is in bytes: 512Mi, 2Gi.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$')`,message=`must be a quantity, as digits and a unit: write for example 512Mi, or leave the field out`
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
 	// ephemeral-storage is the node's disk space for logs and, in a database
 	// without storage, for its data; in bytes: 1Gi.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$')`,message=`must be a quantity, as digits and a unit: write for example 1Gi, or leave the field out`
 	EphemeralStorage *resource.Quantity `json:"ephemeral-storage,omitempty"`
 }
 
