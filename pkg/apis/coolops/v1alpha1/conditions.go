@@ -79,6 +79,18 @@ const (
 	// ReasonSecretMissing: a Secret that the database needs is gone or unreadable.
 	ReasonSecretMissing = "SecretMissing"
 
+	// ReasonTemplateUnknown: the workload was rendered by a newer operator, in a
+	// form that this one doesn't know; nothing is changed.
+	ReasonTemplateUnknown = "TemplateUnknown"
+
+	// ReasonStepRefused: the API server refused a step, for example because a
+	// quota is used up or a right is missing; it is tried again.
+	ReasonStepRefused = "StepRefused"
+
+	// ReasonPodRefused: a member's pod can't be created or started, for example
+	// because an admission policy refuses it.
+	ReasonPodRefused = "PodRefused"
+
 	// ReasonPodUnschedulable: no node takes a member's pod.
 	ReasonPodUnschedulable = "PodUnschedulable"
 

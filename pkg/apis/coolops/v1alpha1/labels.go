@@ -53,10 +53,20 @@ const (
 	// that one until the spec asks for a roll.
 	AnnotationTemplateVersion = "coolops.cn/template-version"
 
-	// AnnotationResolvedVersion is, on a workload, the engine version that the
+	// AnnotationResolvedVersion is, on a workload and on the operator's Secret, the engine version that the
 	// database was created with or last changed to, so that a new default
 	// changes no database that exists.
 	AnnotationResolvedVersion = "coolops.cn/resolved-version"
+
+	// AnnotationResolvedImage is, beside the resolved version, the upstream image that the
+	// resolved version stood for when it was resolved; absent while spec.image
+	// overrides it.
+	AnnotationResolvedImage = "coolops.cn/resolved-image"
+
+	// AnnotationIssuedAt is, on a Secret that was lost and put back with the
+	// password it had, when that password was first made: members that were
+	// started since then know it. Without it, that is when the Secret was created.
+	AnnotationIssuedAt = "coolops.cn/issued-at"
 
 	// AnnotationIntentHash is the hash of what the operator last applied to a
 	// child.
