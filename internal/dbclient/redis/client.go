@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redis talks to one member of a Redis database.
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"coolops.cn/database-manager/internal/dbclient"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// callLimit is how long connecting, sending and receiving may take, each.
+const callLimit = time.Second
+
+// ErrRefused says that the member doesn't accept the operator's credentials.
+var ErrRefused = errors.New("it refuses the operator's password")
+
+// Connection asks one member, over and over.
+type Connection struct{ client *goredis.Client }
+
+// Dial prepares a connection to one member; the first call makes it.
+func Dial(target dbclient.Target) *Connection {
+	client := goredis.NewClient(&goredis.Options{
+		Addr:            target.Address,
+		Username:        target.Username,
+		Password:        target.Password,
+		DialTimeout:     callLimit,
+		ReadTimeout:     callLimit,
+		WriteTimeout:    callLimit,
+		PoolSize:        1,
+		MaxRetries:      -1,
+		DialerRetries:   1,
+		DisableIdentity: true,
+		// The limit of the caller's context counts as well.
+		ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	})
+	return &Connection{client: client}
+}
+
+// State asks for an answer to PING, and for what the member is.
+func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
+	if err := c.client.Ping(ctx).Err(); err != nil {
+		return plan.EngineState{}, describe(err)
+	}
+	info, err := c.client.Info(ctx, "server", "replication", "persistence").Result()
+	if err != nil {
+		return plan.EngineState{}, describe(err)
+	}
+	return parseInfo(info)
+}
+
+// Close ends the connection.
+func (c *Connection) Close() error { return c.client.Close() }
+
+// parseInfo reads the answer to INFO: lines of "name:value", in sections.
+func parseInfo(info string) (plan.EngineState, error) {
+	fields := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, isField := strings.Cut(strings.TrimSpace(line), ":"); isField {
+			fields[name] = value
+		}
+	}
+	state := plan.EngineState{
+		Version:   fields["redis_version"],
+		RunID:     fields["run_id"],
+		IsLoading: fields["loading"] == "1",
+	}
+	switch fields["role"] {
+	case "master":
+		state.Role = v1alpha1.MemberRolePrimary
+	case "slave":
+		state.Role = v1alpha1.MemberRoleReplica
+	default:
+		return plan.EngineState{}, fmt.Errorf("it doesn't say what role it has, but %q", fields["role"])
+	}
+	return state, nil
+}
+
+// describe words an error for the status of a database: without addresses or
+// ports, which change from one attempt to the next, and without anything that
+// the server was sent.
+func describe(err error) error {
+	var network net.Error
+	switch {
+	case goredis.HasErrorPrefix(err, "WRONGPASS"), goredis.HasErrorPrefix(err, "NOAUTH"), goredis.HasErrorPrefix(err, "NOPERM"):
+		return ErrRefused
+	case goredis.HasErrorPrefix(err, "LOADING"):
+		return errors.New("it is loading its data")
+	case goredis.HasErrorPrefix(err, "MASTERDOWN"), goredis.HasErrorPrefix(err, "BUSY"):
+		word, _, _ := strings.Cut(err.Error(), " ")
+		return fmt.Errorf("it answers %s", word)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return fmt.Errorf("no answer within %s", callLimit)
+	default:
+		return errors.New("the connection fails")
+	}
+}

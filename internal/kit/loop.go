@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// The back-off of a key whose sync fails: 50 ms, doubling, up to two minutes.
+// There is no limit across keys: one failing key slows down no other.
+const (
+	backoffBase = 50 * time.Millisecond
+	backoffMax  = 2 * time.Minute
+)
+
+// SyncFunc brings one key's objects closer to what they should be.
+type SyncFunc func(ctx context.Context, key cache.ObjectName) error
+
+// LoopConfig is what a Loop needs.
+type LoopConfig struct {
+	// Name is the controller's name, in logs and metrics.
+	Name string
+	// Sync is called for one key at a time, and for different keys at once.
+	Sync SyncFunc
+	// TimeLimit is how long one call of Sync may take.
+	TimeLimit time.Duration
+	// Metrics counts what the loop does.
+	Metrics *Metrics
+}
+
+// Loop takes keys from a queue and syncs them. A key that is queued while it
+// is being synced is synced once more afterwards, never twice at the same time.
+type Loop struct {
+	config LoopConfig
+	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
+}
+
+// NewLoop returns a loop. Keys may be queued before it runs.
+func NewLoop(config LoopConfig) *Loop {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](backoffBase, backoffMax)
+	return &Loop{
+		config: config,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
+			Name:            config.Name,
+			MetricsProvider: config.Metrics.queueProvider(),
+		}),
+	}
+}
+
+// Enqueue asks for a key to be synced soon.
+func (l *Loop) Enqueue(key cache.ObjectName) { l.queue.Add(key) }
+
+// Run syncs keys with so many workers until the context ends, and returns when
+// the last sync has.
+func (l *Loop) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for l.syncNext(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	l.queue.ShutDown()
+	running.Wait()
+}
+
+// syncNext waits for a key and syncs it; false once the loop is to end.
+func (l *Loop) syncNext(ctx context.Context) bool {
+	key, shutDown := l.queue.Get()
+	if shutDown {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		// What is still queued is left for the next start.
+		return false
+	}
+	logger := klog.FromContext(ctx).WithValues("controller", l.config.Name, "key", key)
+	started := time.Now()
+	err := l.syncOne(klog.NewContext(ctx, logger), key)
+	l.config.Metrics.observeSync(l.config.Name, resultOf(err), time.Since(started))
+	l.schedule(logger, key, err)
+	return true
+}
+
+// syncOne calls Sync within the time limit, and turns a panic into an error.
+func (l *Loop) syncOne(ctx context.Context, key cache.ObjectName) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.config.TimeLimit)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			klog.FromContext(ctx).Error(&panicked{value}, "Sync panicked", "stack", string(debug.Stack()))
+			err = &panicked{value}
+		}
+	}()
+	return l.config.Sync(ctx, key)
+}
+
+// schedule decides when the key is looked at again.
+func (l *Loop) schedule(logger klog.Logger, key cache.ObjectName, err error) {
+	var wait *Wait
+	var stalled *Stalled
+	switch {
+	case err == nil:
+		l.queue.Forget(key)
+	case errors.As(err, &wait):
+		l.queue.Forget(key)
+		l.queue.AddAfter(key, wait.After)
+		logger.V(2).Info("Waiting", "after", wait.After, "reason", wait.Reason)
+	case errors.As(err, &stalled):
+		l.queue.Forget(key)
+		logger.V(2).Info("Stalled", "reason", stalled.Reason)
+	case errors.Is(err, context.Canceled):
+		// The process is ending; the next one starts with every key.
+	default:
+		l.queue.AddRateLimited(key)
+		logger.Error(err, "Sync failed", "failures", l.queue.NumRequeues(key))
+	}
+}

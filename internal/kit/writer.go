@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+)
+
+// Client is the part of a generated typed client that the writer needs.
+type Client[T any] interface {
+	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// ErrChanged says that an object isn't, any more, what a decision rested on. It
+// is decided anew.
+var ErrChanged = errors.New("the object has changed since it was read")
+
+// Existing decides what to do about an object that exists, as read a moment
+// ago: it returns the fields to apply to it, or an error if it isn't ours.
+type Existing func(live metav1.Object) (map[string]any, error)
+
+// Writer writes objects of one type in one namespace. The fields that it is
+// given are those that we own, all of them: what an earlier call set and a
+// later one doesn't is removed, and what others set is left alone.
+type Writer[T Object] struct {
+	// Client reaches the objects.
+	Client Client[T]
+	// New returns an empty object.
+	New func() T
+	// Manager is the name under which we own fields.
+	Manager string
+	// IsPinned is true for objects that an apply must find exactly as they were
+	// read, because what it applies was taken from them.
+	IsPinned bool
+}
+
+// Create makes an object. If one of its name exists, it is read once and
+// existing decides.
+func (w *Writer[T]) Create(ctx context.Context, name string, fields map[string]any, existing Existing) (metav1.Object, error) {
+	object := w.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object); err != nil {
+		return nil, fmt.Errorf("create %s: %w", name, err)
+	}
+	created, err := w.Client.Create(ctx, object, metav1.CreateOptions{FieldManager: w.Manager})
+	if apierrors.IsAlreadyExists(err) {
+		return w.Apply(ctx, name, "", existing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", name, err)
+	}
+	return created, nil
+}
+
+// Apply reads an object, lets existing decide what it should be, and applies
+// that to this very object: it fails with ErrChanged if its UID isn't uid,
+// unless uid is empty, and it makes no object anew that has just been deleted.
+func (w *Writer[T]) Apply(ctx context.Context, name string, uid types.UID, existing Existing) (metav1.Object, error) {
+	live, err := w.Client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if uid != "" && live.GetUID() != uid {
+		return nil, fmt.Errorf("apply %s: UID is %s, expected %s: %w", name, live.GetUID(), uid, ErrChanged)
+	}
+	fields, err := existing(live)
+	if err != nil {
+		return nil, err
+	}
+	if live, err = w.takeOver(ctx, name, live); err != nil {
+		return nil, err
+	}
+	patch, err := w.pin(fields, live)
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
+	}
+	applied, err := w.Client.Patch(ctx, name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: w.Manager, Force: new(true)})
+	if apierrors.IsInvalid(err) {
+		return w.replace(ctx, name, patch, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
+	}
+	return applied, nil
+}
+
+// Delete removes the object that is meant, and no other of its name. A version
+// makes it stricter: the object as it was read.
+func (w *Writer[T]) Delete(ctx context.Context, name string, uid types.UID, version string) error {
+	preconditions := &metav1.Preconditions{UID: &uid}
+	if version != "" {
+		preconditions.ResourceVersion = &version
+	}
+	err := w.Client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: preconditions})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	return nil
+}
+
+// Get reads an object.
+func (w *Writer[T]) Get(ctx context.Context, name string) (metav1.Object, error) {
+	live, err := w.Client.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return live, nil
+}
+
+// pin returns the fields as a patch that fits no other object than live.
+func (w *Writer[T]) pin(fields map[string]any, live T) ([]byte, error) {
+	fields = runtime.DeepCopyJSON(fields)
+	metadata, exists := fields["metadata"].(map[string]any)
+	if !exists {
+		return nil, errors.New("an intent without metadata")
+	}
+	metadata["uid"] = string(live.GetUID())
+	if w.IsPinned {
+		metadata["resourceVersion"] = live.GetResourceVersion()
+	}
+	return json.Marshal(fields)
+}
+
+// takeOver makes the fields that our POST set ours to remove. The API server
+// books them under the operation Update, where a later apply, which is another
+// operation, adds to them but never takes any away.
+func (w *Writer[T]) takeOver(ctx context.Context, name string, live T) (T, error) {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(w.Manager), w.Manager)
+	if err != nil {
+		return live, fmt.Errorf("take over %s: %w", name, err)
+	}
+	if patch == nil {
+		return live, nil
+	}
+	taken, err := w.Client.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: w.Manager})
+	if err != nil {
+		return live, fmt.Errorf("take over %s: %w", name, err)
+	}
+	return taken, nil
+}
+
+// replace sets the fields by a patch that replaces lists as a whole. An apply
+// merges them by key, so that a Service whose port somebody changed ends up
+// with theirs and ours, of the same name, which is invalid.
+func (w *Writer[T]) replace(ctx context.Context, name string, patch []byte, invalid error) (metav1.Object, error) {
+	replaced, err := w.Client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: w.Manager})
+	if err != nil {
+		// The first answer is about what we wanted, the second about how.
+		return nil, fmt.Errorf("apply %s: %w", name, invalid)
+	}
+	return replaced, nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"coolops.cn/database-manager/internal/plan"
+)
+
+const (
+	// container is the name of the one container of a member, whatever the engine.
+	container = "database"
+
+	// dataVolume is the name of the data volume, and the first part of its claim's.
+	dataVolume = "data"
+
+	// engineID is the user and group that every upstream image runs its server
+	// as, and that owns the files of the data volume.
+	engineID int64 = 999
+
+	// preStop is how long a member that was asked to stop goes on serving:
+	// time for its address to leave the Services, and for a switchover.
+	preStop int64 = 5
+
+	// grace is how long a member may take to stop, preStop included.
+	grace int64 = 120
+
+	// startupSeconds is how long a member may take to load its data: a day,
+	// that is, as long as it takes. Killing a member that loads starts it anew.
+	startupSeconds int32 = 86400
+)
+
+// podTemplate meets Pod Security "restricted". There is no liveness probe: a
+// server that answers late isn't helped by being killed, and the prober of the
+// operator says what is wrong.
+func (r *rendering) podTemplate() *corev1apply.PodTemplateSpecApplyConfiguration {
+	return corev1apply.PodTemplateSpec().
+		WithLabels(r.labels()).
+		WithSpec(corev1apply.PodSpec().
+			WithAutomountServiceAccountToken(false).
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(grace).
+			WithSecurityContext(corev1apply.PodSecurityContext().
+				WithRunAsNonRoot(true).
+				WithRunAsUser(engineID).
+				WithRunAsGroup(engineID).
+				WithFSGroup(engineID).
+				WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+				WithSeccompProfile(corev1apply.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+			WithContainers(r.container()).
+			WithVolumes(r.volumes()...))
+}
+
+func (r *rendering) container() *corev1apply.ContainerApplyConfiguration {
+	return corev1apply.Container().
+		WithName(container).
+		WithImage(r.image).
+		WithCommand(r.Engine.Command()...).
+		WithPorts(corev1apply.ContainerPort().
+			WithName(string(r.Engine.Type())).
+			WithProtocol(corev1.ProtocolTCP).
+			WithContainerPort(r.Engine.Port())).
+		WithResources(r.resources()).
+		WithSecurityContext(corev1apply.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).
+		WithLifecycle(corev1apply.Lifecycle().
+			WithPreStop(corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(preStop)))).
+		WithStartupProbe(r.probe().WithPeriodSeconds(1).WithFailureThreshold(startupSeconds)).
+		WithReadinessProbe(r.probe().WithPeriodSeconds(5).WithFailureThreshold(2)).
+		WithVolumeMounts(
+			mount(dataVolume, plan.DataDir),
+			mount("boot", plan.BootDir).WithReadOnly(true),
+			mount("auth", plan.AuthDir).WithReadOnly(true),
+			mount("admin", plan.AdminDir).WithReadOnly(true),
+			mount("tmp", "/tmp"),
+		)
+}
+
+func mount(volume, path string) *corev1apply.VolumeMountApplyConfiguration {
+	return corev1apply.VolumeMount().WithName(volume).WithMountPath(path)
+}
+
+func (r *rendering) probe() *corev1apply.ProbeApplyConfiguration {
+	return corev1apply.Probe().
+		WithExec(corev1apply.ExecAction().WithCommand(r.Engine.Probe()...)).
+		WithTimeoutSeconds(3)
+}
+
+func (r *rendering) resources() *corev1apply.ResourceRequirementsApplyConfiguration {
+	required := r.Database.Spec.Resources.ToCore()
+	resources := corev1apply.ResourceRequirements()
+	if required.Requests != nil {
+		resources.WithRequests(required.Requests)
+	}
+	if required.Limits != nil {
+		resources.WithLimits(required.Limits)
+	}
+	return resources
+}
+
+func (r *rendering) volumes() []*corev1apply.VolumeApplyConfiguration {
+	volumes := []*corev1apply.VolumeApplyConfiguration{
+		corev1apply.Volume().WithName("boot").
+			WithConfigMap(corev1apply.ConfigMapVolumeSource().WithName(r.configName)),
+		passwordVolume("auth", r.authSecretName()),
+		passwordVolume("admin", r.adminSecretName()),
+		emptyVolume("tmp"),
+	}
+	if r.isDurable() {
+		// The data volume comes from the claim template.
+		return volumes
+	}
+	return append(volumes, emptyVolume(dataVolume))
+}
+
+// passwordVolume shows a member the password of one Secret, as a file that its
+// group alone can read, and none of the other keys.
+func passwordVolume(name, secret string) *corev1apply.VolumeApplyConfiguration {
+	return corev1apply.Volume().WithName(name).
+		WithSecret(corev1apply.SecretVolumeSource().
+			WithSecretName(secret).
+			WithDefaultMode(0o440).
+			WithItems(corev1apply.KeyToPath().WithKey(plan.PasswordKey).WithPath(plan.PasswordKey)))
+}
+
+func emptyVolume(name string) *corev1apply.VolumeApplyConfiguration {
+	return corev1apply.Volume().WithName(name).WithEmptyDir(corev1apply.EmptyDirVolumeSource())
+}

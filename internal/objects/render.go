@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects renders the spec of a database to its children, as apply
+// configurations: exactly the fields that we own. Everything here is pure; the
+// same input gives the same bytes, also in a newer operator, which golden files
+// hold it to.
+package objects
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"coolops.cn/database-manager/internal/intent"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Input is what a rendering depends on, and all that it depends on.
+type Input struct {
+	// Database is the resource; it isn't changed.
+	Database *v1alpha1.DatabaseManager
+	// Engine is the one that spec.dbtype names.
+	Engine plan.Engine
+	// Recorded is what the children remember of earlier renderings.
+	Recorded plan.Recorded
+}
+
+// rendering is an Input with all that follows from it at once.
+type rendering struct {
+	Input
+	// version is the resolved engine version, image what a member runs.
+	version, image string
+	// resolvedImage is the upstream image to be remembered; empty if spec.image
+	// overrides it.
+	resolvedImage string
+	// files are the engine's files, in the ConfigMap of this name.
+	files      map[string]string
+	configName string
+}
+
+// Render returns the children that the spec asks for, or the Problem that
+// keeps it from being rendered, in which case nothing is to be changed.
+func Render(in Input) (plan.Desired, *plan.Problem) {
+	r, problem := resolve(in)
+	if problem != nil {
+		return plan.Desired{}, problem
+	}
+	children, err := r.children()
+	if err != nil {
+		return plan.Desired{}, &plan.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
+	}
+	claims, err := r.claims()
+	if err != nil {
+		return plan.Desired{}, &plan.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
+	}
+	return plan.Desired{
+		Stem:     children[0],
+		Children: children[1:],
+		Claims:   claims,
+		DataID:   in.Recorded.DataID,
+		Members:  members,
+	}, nil
+}
+
+// resolve checks what the schema can't, and what an object that was stored
+// under an older schema may still hold, and settles version and image.
+func resolve(in Input) (rendering, *plan.Problem) {
+	spec := in.Database.Spec
+	if problems := validation.IsDNS1035Label(spec.DeploymentName); len(problems) > 0 || len(spec.DeploymentName) > v1alpha1.MaxStemLength {
+		return rendering{}, invalid("spec.deploymentName is %q; allowed is a DNS label of at most %d characters: create a DatabaseManager with another name",
+			spec.DeploymentName, v1alpha1.MaxStemLength)
+	}
+	if in.Recorded.TemplateVersion != "" && in.Recorded.TemplateVersion != TemplateVersion {
+		return rendering{}, &plan.Problem{
+			Reason: v1alpha1.ReasonTemplateUnknown,
+			Message: fmt.Sprintf("the workload was rendered in the form %q, which this operator doesn't know: run the operator that made it, or a newer one",
+				in.Recorded.TemplateVersion),
+		}
+	}
+	r := rendering{Input: in, files: in.Engine.Files(spec.Storage != nil)}
+	r.configName = configMapName(spec.DeploymentName, r.files)
+	return r, r.resolveImage()
+}
+
+// resolveImage settles the version and the image. A default, once resolved,
+// stays until the spec names a version; so does the image of a version, until
+// the version changes.
+func (r *rendering) resolveImage() *plan.Problem {
+	spec := r.Database.Spec
+	r.version = first(spec.Version, r.Recorded.Version, r.Engine.DefaultVersion())
+	if spec.Image != "" {
+		r.image = spec.Image
+		return nil
+	}
+	if r.version == r.Recorded.Version && r.Recorded.Image != "" {
+		r.image, r.resolvedImage = r.Recorded.Image, r.Recorded.Image
+		return nil
+	}
+	image, isKnown := r.Engine.Image(r.version)
+	if !isKnown {
+		return invalid("spec.version is %q; known versions of %s are %s: set one of them, or set spec.image to an image of that version",
+			r.version, r.Engine.Type(), strings.Join(r.Engine.Versions(), ", "))
+	}
+	r.image, r.resolvedImage = image, image
+	return nil
+}
+
+func invalid(format string, args ...any) *plan.Problem {
+	return &plan.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf(format, args...)}
+}
+
+// first returns the first of values that isn't empty.
+func first(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// children returns every child, in the order in which they are made: the one
+// that claims the stem first, the workload last.
+func (r *rendering) children() ([]plan.Child, error) {
+	parts := []struct {
+		kind          plan.Kind
+		name          string
+		configuration any
+		isRetained    bool
+		template      map[string]string
+		password      string
+	}{
+		{plan.KindService, r.membersServiceName(), r.membersService(), false, nil, ""},
+		{plan.KindSecret, r.authSecretName(), r.authSecret(), r.isDurable(), r.authData(), r.Recorded.Auth.Password},
+		{plan.KindSecret, r.adminSecretName(), r.adminSecret(), r.isDurable(), r.adminData(), r.Recorded.Admin.Password},
+		{plan.KindConfigMap, r.configName, r.configMap(), false, nil, ""},
+		{plan.KindService, r.stem(), r.service(), false, nil, ""},
+		{r.workloadKind(), r.stem(), r.workload(), false, nil, ""},
+	}
+	children := make([]plan.Child, 0, len(parts))
+	for _, part := range parts {
+		child := plan.Child{Ref: plan.Ref{Kind: part.kind, Name: part.name}, IsRetained: part.isRetained, Template: part.template}
+		child, err := seal(child, part.configuration, part.password)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, child)
+	}
+	return children, nil
+}
+
+// claims returns the volume claims that the members will mount, with the
+// fields that make them ours.
+func (r *rendering) claims() ([]plan.Child, error) {
+	if !r.isDurable() {
+		return nil, nil
+	}
+	claims := make([]plan.Child, 0, members)
+	for ordinal := range members {
+		name := fmt.Sprintf("%s-%s-%d", dataVolume, r.stem(), ordinal)
+		claim, err := seal(plan.Child{Ref: plan.Ref{Kind: plan.KindVolumeClaim, Name: name}, IsRetained: true}, r.claim(name), "")
+		if err != nil {
+			return nil, err
+		}
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+// seal turns an apply configuration into the fields of a child, together with
+// their hash.
+func seal(child plan.Child, configuration any, password string) (plan.Child, error) {
+	fields, err := intent.Fields(configuration)
+	if err != nil {
+		return plan.Child{}, err
+	}
+	child.Fields = fields
+	if child.Template != nil {
+		// The keys count for the hash, the values don't.
+		fields = child.WithPassword("").Fields
+	}
+	if child.Hash, err = intent.Hash(fields); err != nil {
+		return plan.Child{}, err
+	}
+	annotate(child.Fields, v1alpha1.AnnotationIntentHash, child.Hash)
+	if password != "" {
+		child = child.WithPassword(password)
+	}
+	return child, nil
+}
+
+func annotate(fields map[string]any, key, value string) {
+	metadata := fields["metadata"].(map[string]any)
+	annotations, exist := metadata["annotations"].(map[string]any)
+	if !exist {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[key] = value
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// service is where applications connect to. While there is one member it
+// doesn't ask for a role, so that the member is reachable with the operator down.
+func (r *rendering) service() *corev1apply.ServiceApplyConfiguration {
+	return corev1apply.Service(r.stem(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithOwnerReferences(r.owner()).
+		WithSpec(corev1apply.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(r.selector()).
+			WithPorts(r.servicePort()))
+}
+
+// membersService gives each member a name of its own, ready or not.
+func (r *rendering) membersService() *corev1apply.ServiceApplyConfiguration {
+	return corev1apply.Service(r.membersServiceName(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithOwnerReferences(r.owner()).
+		WithSpec(corev1apply.ServiceSpec().
+			WithClusterIP(corev1.ClusterIPNone).
+			WithPublishNotReadyAddresses(true).
+			WithSelector(r.selector()).
+			WithPorts(r.servicePort()))
+}
+
+func (r *rendering) servicePort() *corev1apply.ServicePortApplyConfiguration {
+	return corev1apply.ServicePort().
+		WithName(string(r.Engine.Type())).
+		WithProtocol(corev1.ProtocolTCP).
+		WithPort(r.Engine.Port())
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// TemplateVersion names the form of the pod template that this package
+// renders. A change to the template of databases that exist needs a new one,
+// beside the old.
+const TemplateVersion = "1"
+
+// members is how many members a workload runs: one, until there is replication.
+const members = 1
+
+// revisionHistory is how many old revisions of a template are kept. Nobody
+// rolls back to one by hand, since the spec would be applied again.
+const revisionHistory = 2
+
+func (r *rendering) workloadKind() plan.Kind {
+	if r.isDurable() {
+		return plan.KindStatefulSet
+	}
+	return plan.KindDeployment
+}
+
+func (r *rendering) workload() any {
+	if r.isDurable() {
+		return r.statefulSet()
+	}
+	return r.deployment()
+}
+
+// deployment runs a member that keeps nothing. Recreate, because two of them
+// behind one Service would answer with different data.
+func (r *rendering) deployment() *appsv1apply.DeploymentApplyConfiguration {
+	return appsv1apply.Deployment(r.stem(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithAnnotations(r.workloadAnnotations()).
+		WithOwnerReferences(r.owner()).
+		WithSpec(appsv1apply.DeploymentSpec().
+			WithReplicas(members).
+			WithRevisionHistoryLimit(revisionHistory).
+			WithStrategy(appsv1apply.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
+			WithTemplate(r.podTemplate()))
+}
+
+// statefulSet runs members with volumes. OnDelete, because the planner decides
+// which member is replaced when; Parallel, because a member that can't start
+// must not keep another from starting. Its volumes are never removed by it.
+func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
+	return appsv1apply.StatefulSet(r.stem(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithAnnotations(r.workloadAnnotations()).
+		WithOwnerReferences(r.owner()).
+		WithSpec(appsv1apply.StatefulSetSpec().
+			WithReplicas(members).
+			WithRevisionHistoryLimit(revisionHistory).
+			WithServiceName(r.membersServiceName()).
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			WithUpdateStrategy(appsv1apply.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
+			WithPersistentVolumeClaimRetentionPolicy(appsv1apply.StatefulSetPersistentVolumeClaimRetentionPolicy().
+				WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
+				WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
+			WithVolumeClaimTemplates(r.claimTemplate()).
+			WithTemplate(r.podTemplate()))
+}
+
+func (r *rendering) workloadAnnotations() map[string]string {
+	annotations := maps.Clone(r.resolution())
+	annotations[v1alpha1.AnnotationTemplateVersion] = TemplateVersion
+	return annotations
+}
+
+// claimTemplate carries the labels that a claim is recognised by later.
+func (r *rendering) claimTemplate() *corev1apply.PersistentVolumeClaimApplyConfiguration {
+	storage := r.Database.Spec.Storage
+	spec := corev1apply.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1apply.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: storage.Size.DeepCopy()}))
+	if storage.StorageClassName != nil {
+		spec.WithStorageClassName(*storage.StorageClassName)
+	}
+	template := &corev1apply.PersistentVolumeClaimApplyConfiguration{}
+	return template.WithName(dataVolume).WithLabels(r.retainedLabels()).WithSpec(spec)
+}
+
+// claim is what we own of a claim that exists: its labels.
+func (r *rendering) claim(name string) *corev1apply.PersistentVolumeClaimApplyConfiguration {
+	return corev1apply.PersistentVolumeClaim(name, r.Database.Namespace).WithLabels(r.retainedLabels())
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, Evict or Delete.
+type Action interface {
+	fmt.Stringer
+	// isAction keeps the set closed.
+	isAction()
+}
+
+// Create makes a child that the caches don't hold. If an object of its name
+// exists nevertheless, one live read decides whether it is ours.
+type Create struct{ Child Child }
+
+// Apply sets the fields of a child that is ours.
+type Apply struct {
+	Child Child
+	// UID is the object that is meant; another of the same name is left alone.
+	UID types.UID
+	// Why says what differs.
+	Why string
+}
+
+// Adopt takes over a retained object whose former database is gone, which a
+// live read has to confirm.
+type Adopt struct {
+	Child Child
+	// UID is the object that is meant.
+	UID types.UID
+	// FormerOwner is the UID of the database that must not exist any more.
+	FormerOwner types.UID
+}
+
+// UseClaim looks, live, at a volume claim that the workload is about to mount,
+// adopts it if it is adoptable, and refuses it if it is somebody else's.
+type UseClaim struct{ Claim Child }
+
+// Evict asks for a member to be replaced, as a disruption budget permits.
+type Evict struct {
+	// Pod is the name of the member's pod, UID the one that is meant.
+	Pod string
+	UID types.UID
+	// Why says what the replacement is for.
+	Why string
+}
+
+// Delete removes an object that nothing refers to any more.
+type Delete struct {
+	Ref Ref
+	UID types.UID
+}
+
+func (Create) isAction()   {}
+func (Apply) isAction()    {}
+func (Adopt) isAction()    {}
+func (UseClaim) isAction() {}
+func (Evict) isAction()    {}
+func (Delete) isAction()   {}
+
+// String describes the action, for logs.
+func (a Create) String() string { return "create " + a.Child.String() }
+
+// String describes the action, for logs.
+func (a Apply) String() string { return "apply " + a.Child.String() + ": " + a.Why }
+
+// String describes the action, for logs.
+func (a Adopt) String() string { return "adopt " + a.Child.String() }
+
+// String describes the action, for logs.
+func (a UseClaim) String() string { return "use " + a.Claim.String() }
+
+// String describes the action, for logs.
+func (a Evict) String() string { return "evict Pod " + a.Pod + ": " + a.Why }
+
+// String describes the action, for logs.
+func (a Delete) String() string { return "delete " + a.Ref.String() }

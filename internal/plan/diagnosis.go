@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// gravity says how much help a database needs.
+type gravity int
+
+const (
+	isWell gravity = iota
+	isUnderway
+	isTroubled
+)
+
+// diagnosis is the one word, and the sentence, for how a database is.
+type diagnosis struct {
+	gravity gravity
+	reason  string
+	message string
+}
+
+// diagnose is the one place that says how a database is. The first that
+// applies counts: what keeps us from acting, what we can't do, what a member
+// suffers from, what is still underway, and then that all is well.
+func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
+	switch {
+	case problem != nil:
+		return diagnosis{isTroubled, problem.Reason, problem.Message}
+	case wantedReplicas(snapshot.Database) > 1:
+		return diagnosis{isTroubled, v1alpha1.ReasonReplicationNotAvailable, fmt.Sprintf(
+			"spec.replicas is %d, and this version of the operator runs one member: set it to 1.", wantedReplicas(snapshot.Database))}
+	}
+	for _, member := range snapshot.Members {
+		if found := snapshot.diagnoseMember(member); found.gravity != isWell {
+			return found
+		}
+	}
+	if found := snapshot.diagnoseAbsence(); found.gravity != isWell {
+		return found
+	}
+	if plan.IsRolling {
+		return diagnosis{isUnderway, v1alpha1.ReasonRolling, "A member is about to be replaced."}
+	}
+	if !snapshot.isDurable() {
+		return diagnosis{isWell, v1alpha1.ReasonEphemeralStorage,
+			"Every member answers queries. There is no spec.storage: the data goes when the pod does."}
+	}
+	return diagnosis{isWell, v1alpha1.ReasonAvailable, "Every member answers queries."}
+}
+
+// diagnoseAbsence explains a member that has no pod.
+func (s Snapshot) diagnoseAbsence() diagnosis {
+	if len(s.Members) > 0 {
+		return diagnosis{}
+	}
+	if deployment, isDeployment := s.Objects[s.workloadRef()].(*appsv1.Deployment); isDeployment {
+		for _, condition := range deployment.Status.Conditions {
+			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+				return diagnosis{isTroubled, v1alpha1.ReasonPodRefused, "The member's pod can't be created: " + condition.Message}
+			}
+		}
+	}
+	return s.underway("The member's pod doesn't exist yet.")
+}
+
+// diagnoseMember explains a member that doesn't answer queries.
+func (s Snapshot) diagnoseMember(member Member) diagnosis {
+	pod := member.Pod
+	if pod.DeletionTimestamp != nil {
+		return s.underway(fmt.Sprintf("Pod %s is stopping.", pod.Name))
+	}
+	if found := diagnoseScheduling(pod); found.gravity != isWell {
+		return found
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if found := diagnoseContainer(pod, container); found.gravity != isWell {
+			return found
+		}
+	}
+	switch {
+	case member.Probe.Answers:
+		return diagnosis{}
+	case isStarted(pod) && member.Probe.IsAsked:
+		return diagnosis{isTroubled, v1alpha1.ReasonEngineNotResponding,
+			fmt.Sprintf("Pod %s runs, and the engine in it doesn't answer a query: %s.", pod.Name, member.Probe.Failure)}
+	default:
+		return s.underway(fmt.Sprintf("Pod %s is starting.", pod.Name))
+	}
+}
+
+// underway words what passes without help: it is Creating until the database
+// has been seen well, or troubled, once.
+func (s Snapshot) underway(message string) diagnosis {
+	for _, condition := range s.Database.Status.Conditions {
+		if condition.Type == v1alpha1.ConditionReady && condition.Reason != v1alpha1.ReasonCreating {
+			return diagnosis{isUnderway, v1alpha1.ReasonWaitingForMember, message}
+		}
+	}
+	return diagnosis{isUnderway, v1alpha1.ReasonCreating, message}
+}
+
+func diagnoseScheduling(pod *corev1.Pod) diagnosis {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != corev1.PodScheduled || condition.Status != corev1.ConditionFalse || condition.Reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		message := fmt.Sprintf("No node takes Pod %s: %s", pod.Name, condition.Message)
+		if isAboutVolumes(condition.Message) {
+			return diagnosis{isTroubled, v1alpha1.ReasonVolumePending, message}
+		}
+		return diagnosis{isTroubled, v1alpha1.ReasonPodUnschedulable, message}
+	}
+	return diagnosis{}
+}
+
+// isAboutVolumes tells whether the scheduler's sentence is about volumes. It
+// gives no reason of its own for that; a sentence that isn't recognised is
+// reported as the wider PodUnschedulable, with the same text.
+func isAboutVolumes(message string) bool {
+	for _, word := range []string{"PersistentVolumeClaim", "persistentvolumeclaim", "storageclass", "persistent volumes"} {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func diagnoseContainer(pod *corev1.Pod, container corev1.ContainerStatus) diagnosis {
+	waiting := container.State.Waiting
+	if waiting == nil {
+		return diagnosis{}
+	}
+	switch waiting.Reason {
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
+		return diagnosis{isTroubled, v1alpha1.ReasonImagePullFailed,
+			fmt.Sprintf("Pod %s can't get the image %s: %s: %s", pod.Name, container.Image, waiting.Reason, waiting.Message)}
+	case "CrashLoopBackOff":
+		return diagnosis{isTroubled, v1alpha1.ReasonCrashLooping,
+			fmt.Sprintf("The database in Pod %s ends again and again (%d restarts)%s. See: kubectl logs %s --previous",
+				pod.Name, container.RestartCount, lastExit(container), pod.Name)}
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		return diagnosis{isTroubled, v1alpha1.ReasonPodRefused,
+			fmt.Sprintf("Pod %s can't be started: %s: %s", pod.Name, waiting.Reason, waiting.Message)}
+	default:
+		return diagnosis{}
+	}
+}
+
+func lastExit(container corev1.ContainerStatus) string {
+	last := container.LastTerminationState.Terminated
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf(", last with exit code %d, %s", last.ExitCode, last.Reason)
+}
+
+// isStarted tells whether the startup probe of every container has succeeded.
+func isStarted(pod *corev1.Pod) bool {
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return false
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.Started == nil || !*container.Started {
+			return false
+		}
+	}
+	return true
+}

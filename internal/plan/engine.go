@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+
+// Engine is what the planner and the renderer need to know of a database
+// engine. An implementation is pure: the same question has the same answer.
+type Engine interface {
+	// Type is the engine's value of spec.dbtype.
+	Type() v1alpha1.DatabaseType
+
+	// DefaultVersion is the version of a database whose spec names none when
+	// it is created.
+	DefaultVersion() string
+
+	// Image returns the upstream image of a version; false if the version
+	// isn't known.
+	Image(version string) (string, bool)
+
+	// Versions lists the versions that are known, oldest first.
+	Versions() []string
+
+	// Port is where the engine serves clients.
+	Port() int32
+
+	// Files are the files that a member reads at its start, by name: the
+	// configuration and the boot script. They hold no secret. With durable
+	// false the member keeps nothing on disk.
+	Files(durable bool) map[string]string
+
+	// Command starts a member. The files lie in BootDir, the passwords in
+	// AuthDir and AdminDir, the data in DataDir.
+	Command() []string
+
+	// Probe is a command that ends with 0, inside a member's container, once
+	// the engine serves queries. It uses no credential.
+	Probe() []string
+
+	// Username is the name of the application's account, AdminUsername that of
+	// the operator's.
+	Username() string
+	AdminUsername() string
+
+	// Database is the name of the database that an application is given.
+	Database() string
+
+	// URI is what an application connects to. Both parts of the credentials
+	// are given as they appear in a URI.
+	URI(host, username, password string) string
+}
+
+// Where a member's container finds its files.
+const (
+	// DataDir is the data directory, the only place that outlives a container.
+	DataDir = "/data"
+	// BootDir holds what Engine.Files returns.
+	BootDir = "/boot"
+	// AuthDir holds the file "password" of the application's account.
+	AuthDir = "/secrets/auth"
+	// AdminDir holds the file "password" of the operator's account.
+	AdminDir = "/secrets/admin"
+)
+
+// EngineState is what one member says of itself. It is comparable, and holds
+// nothing that changes while nothing happens, such as an uptime.
+type EngineState struct {
+	// Role is what the member is, by its own account.
+	Role v1alpha1.MemberRole
+	// Version is the version of the running program.
+	Version string
+	// RunID changes with each start of the program.
+	RunID string
+	// IsLoading is true while the member still reads its data and serves nothing.
+	IsLoading bool
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"coolops.cn/database-manager/internal/intent"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Plan is what to do about one database now.
+type Plan struct {
+	// Actions are carried out in this order; the first that fails ends the pass.
+	Actions []Action
+	// Problem is why the plan goes no further; nil if it goes all the way.
+	Problem *Problem
+	// IsDeleting is true if the database is on its way out: nothing is written
+	// any more, and Kubernetes collects the children.
+	IsDeleting bool
+	// IsRolling is true while a member runs something other than what is wanted.
+	IsRolling bool
+	// WakeIn is after what time to look again, though nothing changes; zero if
+	// there is nothing to wait for.
+	WakeIn time.Duration
+}
+
+// rung adds its part to a plan; true means that the climb ends here.
+type rung func(*Plan, Snapshot, Desired) bool
+
+// Make decides what to do. problem is what stood in the way of rendering, or
+// nil; desired isn't looked at if there is one.
+func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) Plan {
+	plan := Plan{Problem: problem, WakeIn: snapshot.SettlesIn(now)}
+	for _, climb := range []rung{stopAtDeletion, stopAtProblem, claimStem, ensureChildren, rollMember, pruneConfigs} {
+		if climb(&plan, snapshot, desired) {
+			break
+		}
+	}
+	return plan
+}
+
+func stopAtDeletion(plan *Plan, snapshot Snapshot, _ Desired) bool {
+	if snapshot.Database.DeletionTimestamp == nil {
+		return false
+	}
+	*plan = Plan{IsDeleting: true}
+	return true
+}
+
+func stopAtProblem(plan *Plan, _ Snapshot, _ Desired) bool { return plan.Problem != nil }
+
+// claimStem makes the one child that only one database can have, and looks at
+// the volumes before anything that outlives a database is touched.
+func claimStem(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	if plan.ensure(snapshot, desired, desired.Stem) {
+		return true
+	}
+	if snapshot.Objects[desired.Workload().Ref] != nil {
+		return false
+	}
+	// The workload would mount whatever has the name of its claim.
+	for _, claim := range desired.Claims {
+		if object := snapshot.Objects[claim.Ref]; object != nil {
+			if verdict := snapshot.Claimant(desired.DataID).Judge(claim, object); verdict.Problem != nil {
+				plan.Problem = verdict.Problem
+				return true
+			}
+		}
+		plan.Actions = append(plan.Actions, UseClaim{Claim: claim})
+	}
+	return false
+}
+
+// ensureChildren makes what is missing and corrects what differs. It doesn't
+// ask how the members are: a spec that heals them has to get through.
+func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	for _, child := range desired.Children {
+		if plan.ensure(snapshot, desired, child) {
+			return true
+		}
+	}
+	return false
+}
+
+// ensure adds what one child needs; true if it can't be had.
+func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
+	object := snapshot.Objects[child.Ref]
+	if object == nil {
+		p.Actions = append(p.Actions, Create{Child: child})
+		return false
+	}
+	verdict := snapshot.Claimant(desired.DataID).Judge(child, object)
+	switch {
+	case verdict.Problem != nil:
+		p.Problem = verdict.Problem
+		return true
+	case object.GetDeletionTimestamp() != nil:
+		// It can't be kept; once it is gone, it is made again.
+		p.Problem = &Problem{Reason: v1alpha1.ReasonWaitingForMember, Message: child.String() + " is being deleted; it is made again once it is gone."}
+		return true
+	case verdict.FormerOwner != "":
+		p.Actions = append(p.Actions, Adopt{Child: child, UID: object.GetUID(), FormerOwner: verdict.FormerOwner})
+		return false
+	}
+	why, err := differs(child, object)
+	if err != nil {
+		p.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
+		return true
+	}
+	if why != "" {
+		p.Actions = append(p.Actions, Apply{Child: child, UID: object.GetUID(), Why: why})
+	}
+	return false
+}
+
+// differs says in what object differs from the child: nothing only if the last
+// intent was the same one, so that nothing is left of an older one, and every
+// field of it still stands.
+func differs(child Child, object metav1.Object) (string, error) {
+	if object.GetAnnotations()[v1alpha1.AnnotationIntentHash] != child.Hash {
+		return "the intent changed", nil
+	}
+	field, err := intent.Drift(child.Fields, object)
+	if err != nil || field == "" {
+		return "", err
+	}
+	return "the field " + field + " was changed", nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Claimant is the database on whose behalf the ownership of an object is judged.
+type Claimant struct {
+	// UID and Name are those of the DatabaseManager.
+	UID  types.UID
+	Name string
+	// Engine, Stem and DataID are what a retained object has to agree on. An
+	// empty DataID agrees with any.
+	Engine v1alpha1.DatabaseType
+	Stem   string
+	DataID string
+	// Siblings are the names of other databases with the same stem, by UID.
+	Siblings map[types.UID]string
+}
+
+// Claimant returns the claimant for the database of this snapshot.
+func (s Snapshot) Claimant(dataID string) Claimant {
+	return Claimant{
+		UID:      s.Database.UID,
+		Name:     s.Database.Name,
+		Engine:   s.Database.Spec.DBType,
+		Stem:     s.Database.Spec.DeploymentName,
+		DataID:   dataID,
+		Siblings: s.Siblings,
+	}
+}
+
+// Verdict says what an object is to a database.
+type Verdict struct {
+	// IsOurs is true if it is ours already.
+	IsOurs bool
+	// FormerOwner is set if it can be adopted, provided that no
+	// DatabaseManager of this UID exists any more.
+	FormerOwner types.UID
+	// Problem is set if it is neither.
+	Problem *Problem
+}
+
+// Judge decides what object is to the claimant, in the place of a child:
+//
+//	child      object                                        verdict
+//	owned      controller is this UID                        ours
+//	owned      anything else                                 Conflict
+//	retained   controlled by another, or not managed by us   Conflict
+//	retained   other engine, stem or data id                 RetainedDataMismatch
+//	retained   owner-uid is this UID                         ours
+//	retained   owner-uid is another UID                      adoptable
+//
+// A name alone never makes an object ours.
+func (c Claimant) Judge(child Child, object metav1.Object) Verdict {
+	controller := metav1.GetControllerOfNoCopy(object)
+	switch {
+	case controller != nil && controller.UID == c.UID:
+		return Verdict{IsOurs: true}
+	case controller != nil || !child.IsRetained || object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
+		return Verdict{Problem: c.conflict(child.Ref, controller)}
+	}
+	return c.judgeRetained(child.Ref, object.GetLabels())
+}
+
+func (c Claimant) judgeRetained(ref Ref, labels map[string]string) Verdict {
+	owner := types.UID(labels[v1alpha1.LabelOwnerUID])
+	switch {
+	case labels[v1alpha1.LabelEngine] != string(c.Engine):
+		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("holds data of the engine %q, not %q", labels[v1alpha1.LabelEngine], c.Engine))}
+	case labels[v1alpha1.LabelStem] != c.Stem:
+		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the deploymentName %q, not %q", labels[v1alpha1.LabelStem], c.Stem))}
+	case labels[v1alpha1.LabelDataID] == "" || owner == "":
+		return Verdict{Problem: c.mismatch(ref, "doesn't say whose data it holds")}
+	case c.DataID != "" && labels[v1alpha1.LabelDataID] != c.DataID:
+		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the data set %s, not %s", labels[v1alpha1.LabelDataID], c.DataID))}
+	case owner == c.UID:
+		return Verdict{IsOurs: true}
+	case c.Siblings[owner] != "":
+		return Verdict{Problem: c.inUse(ref, c.Siblings[owner])}
+	default:
+		return Verdict{FormerOwner: owner}
+	}
+}
+
+// conflict is the problem with an object that has nothing to do with us.
+func (c Claimant) conflict(ref Ref, controller *metav1.OwnerReference) *Problem {
+	switch {
+	case controller == nil:
+		return &Problem{
+			Reason: v1alpha1.ReasonConflict,
+			Message: fmt.Sprintf("%s exists and doesn't belong to this DatabaseManager; it was left as it is. Delete or rename it, "+
+				"or create a DatabaseManager with another spec.deploymentName.", ref),
+			Retry: foreignRetry,
+		}
+	case c.Siblings[controller.UID] != "":
+		return c.inUse(ref, c.Siblings[controller.UID])
+	default:
+		return &Problem{
+			Reason: v1alpha1.ReasonConflict,
+			Message: fmt.Sprintf("%s exists and belongs to %s %s (UID %s); it was left as it is. It goes when its owner does; "+
+				"otherwise create a DatabaseManager with another spec.deploymentName.", ref, controller.Kind, controller.Name, controller.UID),
+			Retry: foreignRetry,
+		}
+	}
+}
+
+// inUse is the problem with an object of another database that exists.
+func (c Claimant) inUse(ref Ref, sibling string) *Problem {
+	return &Problem{
+		Reason: v1alpha1.ReasonConflict,
+		Message: fmt.Sprintf("%s belongs to the DatabaseManager %s, which has the same spec.deploymentName %q. "+
+			"Delete this DatabaseManager, and create it again with another spec.deploymentName.", ref, sibling, c.Stem),
+		Retry: foreignRetry,
+	}
+}
+
+// mismatch is the problem with a retained object that doesn't fit.
+func (c Claimant) mismatch(ref Ref, what string) *Problem {
+	return &Problem{
+		Reason: v1alpha1.ReasonRetainedDataMismatch,
+		Message: fmt.Sprintf("%s was left behind and %s; it was left as it is. Either create a DatabaseManager with another spec.deploymentName, "+
+			"or, if nobody needs that data, run: kubectl delete %s %s", ref, what, strings.ToLower(string(ref.Kind)), ref.Name),
+		Retry: foreignRetry,
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Recorded is what the children themselves remember of earlier decisions. It is
+// what makes a newer operator, or a restarted one, render the same again.
+type Recorded struct {
+	// Version and Image are the engine version and upstream image that were
+	// resolved last; TemplateVersion is the pod template that was rendered.
+	// Empty for a database that has no workload yet.
+	Version, Image, TemplateVersion string
+
+	// DataID is the identity of the data set.
+	DataID string
+
+	// Auth and Admin are the credentials that exist.
+	Auth, Admin Credential
+}
+
+// Credential is what is known of one Secret.
+type Credential struct {
+	// Password is empty if one has yet to be made.
+	Password string
+	// IssuedAt is, for a Secret that was put back as it had been, when the
+	// first of them was made; empty otherwise.
+	IssuedAt string
+}
+
+// String never shows the password.
+func (c Credential) String() string { return "issued at " + c.IssuedAt }
+
+// GoString is String, so that no formatting verb shows the password.
+func (c Credential) GoString() string { return c.String() }
+
+// Recall reads from the children what was decided earlier. It fails with a
+// Problem if what was left behind contradicts itself or can't be read.
+func (s Snapshot) Recall() (Recorded, *Problem) {
+	annotations := s.records()
+	recorded := Recorded{
+		Version:         annotations[v1alpha1.AnnotationResolvedVersion],
+		Image:           annotations[v1alpha1.AnnotationResolvedImage],
+		TemplateVersion: annotations[v1alpha1.AnnotationTemplateVersion],
+	}
+	var problem *Problem
+	if recorded.DataID, problem = s.recallDataID(); problem != nil {
+		return Recorded{}, problem
+	}
+	if recorded.Auth, problem = s.recallCredential(AuthSecretName(s.Database.Spec.DeploymentName)); problem != nil {
+		return Recorded{}, problem
+	}
+	if recorded.Admin, problem = s.recallCredential(AdminSecretName(s.Database.Spec.DeploymentName)); problem != nil {
+		return Recorded{}, problem
+	}
+	return recorded, nil
+}
+
+// records returns the annotations that hold earlier decisions: those of the
+// workload, or, where that is gone, of the operator's Secret, which outlives it
+// if the data does.
+func (s Snapshot) records() map[string]string {
+	if workload := s.Objects[s.workloadRef()]; workload != nil && s.isControlled(workload) {
+		return workload.GetAnnotations()
+	}
+	secret := s.Objects[Ref{Kind: KindSecret, Name: AdminSecretName(s.Database.Spec.DeploymentName)}]
+	if secret != nil && secret.GetLabels()[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+		return secret.GetAnnotations()
+	}
+	return nil
+}
+
+// AuthSecretName is the name of the Secret with the application's credentials.
+func AuthSecretName(stem string) string { return stem + "-auth" }
+
+// AdminSecretName is the name of the Secret with the operator's credentials.
+func AdminSecretName(stem string) string { return stem + "-admin" }
+
+// recallDataID returns the data id that the retained objects of this stem and
+// engine agree on; the database's own UID where there are none. Objects of
+// another engine are refused where they would be used.
+func (s Snapshot) recallDataID() (string, *Problem) {
+	if !s.isDurable() {
+		return string(s.Database.UID), nil
+	}
+	found := map[string]Ref{}
+	for _, ref := range slices.SortedFunc(maps.Keys(s.Objects), compareRefs) {
+		labels := s.Objects[ref].GetLabels()
+		isRetained := ref.Kind == KindVolumeClaim || ref.Kind == KindSecret
+		if id := labels[v1alpha1.LabelDataID]; isRetained && id != "" && labels[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+			if _, isKnown := found[id]; !isKnown {
+				found[id] = ref
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return string(s.Database.UID), nil
+	case 1:
+		return slices.Collect(maps.Keys(found))[0], nil
+	default:
+		return "", disagreement(found)
+	}
+}
+
+func compareRefs(a, b Ref) int {
+	return strings.Compare(a.String(), b.String())
+}
+
+func disagreement(found map[string]Ref) *Problem {
+	parts := make([]string, 0, len(found))
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		parts = append(parts, fmt.Sprintf("%s (data set %s)", found[id], id))
+	}
+	return &Problem{
+		Reason: v1alpha1.ReasonRetainedDataMismatch,
+		Message: fmt.Sprintf("what was left behind doesn't belong together: %s; all of it was left as it is. Either create a DatabaseManager "+
+			"with another spec.deploymentName, or delete what nobody needs.", strings.Join(parts, ", ")),
+		Retry: foreignRetry,
+	}
+}
+
+// recallCredential returns what the Secret holds, or, where it was lost a
+// moment ago, what it held.
+func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
+	secret, isSecret := s.Objects[Ref{Kind: KindSecret, Name: name}].(*corev1.Secret)
+	if !isSecret {
+		return s.recallLost(name), nil
+	}
+	password := string(secret.Data[PasswordKey])
+	if password == "" {
+		return Credential{}, &Problem{
+			Reason: v1alpha1.ReasonSecretMissing,
+			Message: fmt.Sprintf("Secret %s has nothing under the key %q; nothing was changed. Put the password back, "+
+				"or delete the Secret: then a new password is made, and the members are restarted with it.", name, PasswordKey),
+		}
+	}
+	return Credential{Password: password, IssuedAt: secret.Annotations[v1alpha1.AnnotationIssuedAt]}, nil
+}
+
+func (s Snapshot) recallLost(name string) Credential {
+	lost := s.Lost[name]
+	if lost == nil || len(lost.Data[PasswordKey]) == 0 {
+		return Credential{}
+	}
+	return Credential{Password: string(lost.Data[PasswordKey]), IssuedAt: issuedAt(lost).UTC().Format(time.RFC3339)}
+}
+
+// issuedAt is when the password in a Secret was made, by the API server's
+// clock: when the Secret was created, unless it was put back as it had been.
+func issuedAt(secret metav1.Object) time.Time {
+	if recorded, err := time.Parse(time.RFC3339, secret.GetAnnotations()[v1alpha1.AnnotationIssuedAt]); err == nil {
+		return recorded
+	}
+	return secret.GetCreationTimestamp().Time
+}

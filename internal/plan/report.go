@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Outcome is what became of a plan.
+type Outcome struct {
+	// Problem is what the executor ran into, where help is needed; nil otherwise.
+	Problem *Problem
+	// IsDone is true if every action of the plan was carried out.
+	IsDone bool
+}
+
+// Report says how the database is, in the form of its status. Nothing is ever
+// decided from it; the earlier status is only looked at for when a condition
+// changed, and whether a database that isn't ready is still being created.
+func Report(snapshot Snapshot, plan Plan, outcome Outcome, now time.Time) v1alpha1.DatabaseManagerStatus {
+	problem := plan.Problem
+	if outcome.Problem != nil {
+		problem = outcome.Problem
+	}
+	database := snapshot.Database
+	stem := database.Spec.DeploymentName
+	status := v1alpha1.DatabaseManagerStatus{
+		ObservedGeneration: database.Status.ObservedGeneration,
+		Selector:           Selector(stem),
+		Conditions:         append([]metav1.Condition(nil), database.Status.Conditions...),
+	}
+	if outcome.IsDone || problem != nil {
+		status.ObservedGeneration = database.Generation
+	}
+	if problem == nil || snapshot.Objects[Ref{Kind: KindSecret, Name: AuthSecretName(stem)}] != nil {
+		status.SecretName = AuthSecretName(stem)
+	}
+	for _, member := range snapshot.Members {
+		addMember(&status, member)
+	}
+	setConditions(&status, diagnose(snapshot, plan, problem), plan, database.Generation, now)
+	return status
+}
+
+// Selector returns the label query that selects the members' pods.
+func Selector(stem string) string {
+	return fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelComponent, v1alpha1.ComponentDatabase, v1alpha1.LabelStem, stem)
+}
+
+func addMember(status *v1alpha1.DatabaseManagerStatus, member Member) {
+	entry := v1alpha1.MemberStatus{Name: member.Pod.Name, Ready: member.Probe.Answers}
+	status.Replicas++
+	if isReady(member.Pod) {
+		status.ReadyReplicas++
+	}
+	if member.Probe.Answers {
+		status.AvailableReplicas++
+		entry.Role = member.Probe.Engine.Role
+		if entry.Role == v1alpha1.MemberRolePrimary {
+			status.CurrentPrimary = member.Pod.Name
+			status.CurrentVersion = member.Probe.Engine.Version
+		}
+	}
+	status.Members = append(status.Members, entry)
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// setConditions derives every condition from the one diagnosis.
+func setConditions(status *v1alpha1.DatabaseManagerStatus, found diagnosis, plan Plan, generation int64, now time.Time) {
+	set := func(kind string, isTrue bool, reason, message string) {
+		value := metav1.ConditionFalse
+		if isTrue {
+			value = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: reason, Message: message,
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	isReady := found.gravity == isWell || found.reason == v1alpha1.ReasonRolling
+	set(v1alpha1.ConditionReady, isReady, found.reason, found.message)
+
+	switch {
+	case found.gravity == isUnderway:
+		set(v1alpha1.ConditionProgressing, true, found.reason, found.message)
+	case plan.IsRolling:
+		set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRolling, "A member is being replaced.")
+	case found.gravity == isTroubled:
+		set(v1alpha1.ConditionProgressing, false, found.reason, found.message)
+	default:
+		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUpToDate, "The spec is carried out.")
+	}
+
+	if found.gravity == isTroubled {
+		set(v1alpha1.ConditionDegraded, true, found.reason, found.message)
+	} else {
+		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonAsExpected, "Nothing is wrong.")
+	}
+	set(v1alpha1.ConditionTransportEncrypted, false, v1alpha1.ReasonNotEncrypted,
+		"Connections are in clear text: this version of the operator sets up no TLS.")
+}
+
+// wantedReplicas returns spec.replicas, with its default.
+func wantedReplicas(database *v1alpha1.DatabaseManager) int32 {
+	if database.Spec.Replicas == nil {
+		return 1
+	}
+	return *database.Spec.Replicas
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// rollMember replaces one member that doesn't run what is wanted. It doesn't
+// wait for that member to be ready first: one that is stuck on an older
+// revision only comes loose by being replaced. A Deployment rolls by itself
+// when its template changes.
+func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	if plan.writes(desired.Workload().Ref) {
+		plan.IsRolling = len(snapshot.Members) > 0
+		return true
+	}
+	for _, member := range snapshot.Members {
+		why := snapshot.outdated(member)
+		if why == "" {
+			continue
+		}
+		plan.IsRolling = true
+		// One that is already leaving makes room by itself.
+		if member.Pod.DeletionTimestamp == nil {
+			plan.Actions = append(plan.Actions, Evict{Pod: member.Pod.Name, UID: member.Pod.UID, Why: why})
+		}
+		return true
+	}
+	return false
+}
+
+// outdated says why a member has to be replaced; "" if it doesn't.
+func (s Snapshot) outdated(member Member) string {
+	stem := s.Database.Spec.DeploymentName
+	for _, name := range []string{AuthSecretName(stem), AdminSecretName(stem)} {
+		secret := s.Objects[Ref{Kind: KindSecret, Name: name}]
+		// Its boot script set the accounts from the files of an older Secret.
+		if secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret)) {
+			return fmt.Sprintf("the password in Secret %s is newer than the member", name)
+		}
+	}
+	statefulSet, isStatefulSet := s.Objects[s.workloadRef()].(*appsv1.StatefulSet)
+	if !isStatefulSet || statefulSet.Status.ObservedGeneration < statefulSet.Generation || statefulSet.Status.UpdateRevision == "" {
+		return ""
+	}
+	revision := member.Pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	if revision == "" || revision == statefulSet.Status.UpdateRevision {
+		return ""
+	}
+	return fmt.Sprintf("it runs revision %s, wanted is %s", revision, statefulSet.Status.UpdateRevision)
+}
+
+// writes tells whether the plan changes the object.
+func (p *Plan) writes(ref Ref) bool {
+	for _, action := range p.Actions {
+		switch action := action.(type) {
+		case Create:
+			if action.Child.Ref == ref {
+				return true
+			}
+		case Apply:
+			if action.Child.Ref == ref {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deploymentRolls tells whether the Deployment is still replacing its pods.
+func (s Snapshot) deploymentRolls() bool {
+	deployment, isDeployment := s.Objects[s.workloadRef()].(*appsv1.Deployment)
+	if !isDeployment {
+		return false
+	}
+	status := deployment.Status
+	return status.ObservedGeneration < deployment.Generation || status.Replicas > status.UpdatedReplicas
+}

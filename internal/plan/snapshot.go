@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Snapshot is all that was observed of one database at one moment. Its objects
+// are shared with the caches and never changed.
+type Snapshot struct {
+	// Database is the resource itself.
+	Database *v1alpha1.DatabaseManager
+
+	// Objects are the objects of this stem that the caches hold, whoever owns
+	// them: candidates for being our children.
+	Objects map[Ref]metav1.Object
+
+	// Members are the pods whose chain of owners reaches our workload, ordered
+	// by name.
+	Members []Member
+
+	// ReplicaSets are those that our Deployment controls.
+	ReplicaSets []*appsv1.ReplicaSet
+
+	// Siblings are the names, by UID, of the other DatabaseManagers that claim
+	// the same stem.
+	Siblings map[types.UID]string
+
+	// Lost are Secrets of ours, by name, that were seen whole just before they
+	// were deleted, and have not been seen since.
+	Lost map[string]*corev1.Secret
+}
+
+// Member is one pod of a database, and what the engine in it answered.
+type Member struct {
+	// Pod is the member's pod, as cached.
+	Pod *corev1.Pod
+	// Probe is what was heard from the engine in it.
+	Probe Probe
+}
+
+// Probe is what is known of a member by asking it.
+type Probe struct {
+	// WatchedSince is when asking began; zero while the pod has no address.
+	WatchedSince time.Time
+	// IsAsked tells whether a first call has ended, whatever its outcome.
+	IsAsked bool
+	// Answers tells whether the engine answers queries with our credentials.
+	Answers bool
+	// Since is when Answers last changed.
+	Since time.Time
+	// Failure says why the engine doesn't answer.
+	Failure string
+	// Engine is the last answer.
+	Engine EngineState
+}
+
+// SettleTime is how long, at most, the first answer of a member is waited for
+// before the status is written without it.
+const SettleTime = 15 * time.Second
+
+// SettlesIn returns how long to wait, at most, until every member that can be
+// asked has been asked once; zero if that is so already. A status written
+// earlier would call a healthy database silent each time the operator starts.
+func (s Snapshot) SettlesIn(now time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, member := range s.Members {
+		if member.Probe.IsAsked || member.Probe.WatchedSince.IsZero() {
+			continue
+		}
+		longest = max(longest, member.Probe.WatchedSince.Add(SettleTime).Sub(now))
+	}
+	return longest
+}
+
+// isDurable tells whether the database keeps its data on volumes.
+func (s Snapshot) isDurable() bool {
+	return s.Database.Spec.Storage != nil
+}
+
+// workloadRef names the workload that runs the members.
+func (s Snapshot) workloadRef() Ref {
+	if s.isDurable() {
+		return Ref{Kind: KindStatefulSet, Name: s.Database.Spec.DeploymentName}
+	}
+	return Ref{Kind: KindDeployment, Name: s.Database.Spec.DeploymentName}
+}
+
+// isControlled tells whether this database, by UID, controls object.
+func (s Snapshot) isControlled(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == s.Database.UID
+}
