@@ -131,6 +131,12 @@ type DatabaseManagerSpec struct {
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 }
 
+// Quantities below take digits, an optional fraction and one unit, and no sign
+// or exponent. The usual pattern lets more in: 1e1.5, after which no Go client
+// can decode the object, nor any list that it is in; and 1e-9999999, which
+// takes each of them seconds to decode. The unit m is let in, because Go clients
+// write 0.1Gi back as 107374182400m.
+
 // StorageSpec is the volume of each member.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.storageClassName) || !has(oldSelf.storageClassName)`,fieldPath=`.storageClassName`,message=`can't be removed, because a volume stays in its class: set it back, or create another DatabaseManager and copy the data`
