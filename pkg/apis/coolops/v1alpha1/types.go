@@ -7,6 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Quantities below take digits, an optional fraction and one unit, and no sign
+// or exponent. The usual pattern lets more in: 1e1.5, after which no Go client
+// can decode the object, nor any list that it is in; and 1e-9999999, which
+// takes each of them seconds to decode. The unit m is let in, because Go clients
+// write 0.1Gi back as 107374182400m.
+
 // The bounds that both the schema below and the operator rely on.
 const (
 	// MaxStemLength is the greatest length of spec.deploymentName, in
@@ -130,12 +136,6 @@ type DatabaseManagerSpec struct {
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 }
-
-// Quantities below take digits, an optional fraction and one unit, and no sign
-// or exponent. The usual pattern lets more in: 1e1.5, after which no Go client
-// can decode the object, nor any list that it is in; and 1e-9999999, which
-// takes each of them seconds to decode. The unit m is let in, because Go clients
-// write 0.1Gi back as 107374182400m.
 
 // StorageSpec is the volume of each member.
 //
