@@ -1,0 +1,283 @@
+// Package cli is localcluster's command line.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"coolops.cn/database-manager/localcluster/internal/build"
+	"coolops.cn/database-manager/localcluster/internal/cache"
+	"coolops.cn/database-manager/localcluster/internal/cluster"
+	"coolops.cn/database-manager/localcluster/internal/images"
+	"coolops.cn/database-manager/localcluster/internal/progress"
+)
+
+// settings are the flags that every command has.
+type settings struct {
+	name, stateDir, cacheDir, source string
+}
+
+func (s *settings) cluster() (*cluster.Cluster, error) { return cluster.Open(s.name, s.stateDir) }
+
+// options are what a start or a build needs.
+func (s *settings) options(controlPlaneOnly bool) (cluster.Options, error) {
+	source, err := build.FindSource(s.source)
+	if err != nil {
+		return cluster.Options{}, err
+	}
+	store, err := cache.Open(s.cacheDir)
+	if err != nil {
+		return cluster.Options{}, err
+	}
+	lock, err := images.ReadLock(lockFile(source))
+	if err != nil {
+		return cluster.Options{}, err
+	}
+	printer := progress.NewPrinter(os.Stderr)
+	options := cluster.Options{
+		Builder: build.Builder{Source: source, Cache: store, Printer: printer},
+		Maker:   images.Maker{Cache: store, Lock: lock, Printer: printer},
+	}
+	if !controlPlaneOnly {
+		options.Nodes = []string{"node-1"}
+	}
+	return options, nil
+}
+
+func lockFile(source string) string { return filepath.Join(source, "images.lock") }
+
+// NewCommand returns the root command.
+func NewCommand() *cobra.Command {
+	var s settings
+	root := &cobra.Command{
+		Use:   "localcluster",
+		Short: "Run Kubernetes " + build.KubernetesVersion + " on a bare Linux machine",
+		Long: `localcluster runs Kubernetes ` + build.KubernetesVersion + ` on a bare Linux machine: a control plane in one process and a real
+node (containerd, kubelet, kube-proxy), built from Go modules and Debian packages, without a registry.
+
+Everything lives in namespaces of its own: the host's network, mounts and packages stay as they are,
+and the API server is reached on a port of 127.0.0.1. A first start builds Kubernetes, which takes
+10 to 30 minutes; later ones take seconds.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.name, "name", "dev", "name of the cluster")
+	flags.StringVar(&s.stateDir, "state-dir", "", "folder that holds each cluster's state folder (default: localcluster in XDG_STATE_HOME or ~/.local/state)")
+	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
+	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
+	root.AddCommand(s.up(), s.down(), s.status(), s.kubeconfig(), s.kubectl(), s.logs(),
+		s.loadImage(), buildImage(), s.build(), s.images())
+	root.AddCommand(s.internal()...)
+	return root
+}
+
+func (s *settings) up() *cobra.Command {
+	var controlPlaneOnly bool
+	var port int
+	command := &cobra.Command{
+		Use: "up", Short: "Start the cluster, and wait until it is ready; a running one is left as it is", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			options, err := s.options(controlPlaneOnly)
+			if err != nil {
+				return err
+			}
+			options.Port = port
+			if err := c.Up(command.Context(), options); err != nil {
+				return err
+			}
+			return c.Status(command.Context(), command.OutOrStdout())
+		},
+	}
+	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "start no node: an API server with its controllers, which needs no root")
+	command.Flags().IntVar(&port, "port", 0, "port of the API server on 127.0.0.1 (0: any that is free)")
+	return command
+}
+
+func (s *settings) down() *cobra.Command {
+	return &cobra.Command{
+		Use: "down", Short: "End the cluster and remove everything that it made", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return c.Down()
+		},
+	}
+}
+
+func (s *settings) status() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Tell what the cluster is and whether it works", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return c.Status(command.Context(), command.OutOrStdout())
+		},
+	}
+}
+
+func (s *settings) kubeconfig() *cobra.Command {
+	return &cobra.Command{
+		Use: "kubeconfig", Short: "Print the path of the administrator's kubeconfig", Args: cobra.NoArgs,
+		Example: "  export KUBECONFIG=$(localcluster kubeconfig)",
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			if _, err := c.Config(); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(command.OutOrStdout(), c.Kubeconfig())
+			return err
+		},
+	}
+}
+
+func (s *settings) kubectl() *cobra.Command {
+	return &cobra.Command{
+		Use: "kubectl [--name NAME] -- ARGUMENTS", Short: "Run kubectl for the cluster", Args: cobra.ArbitraryArgs,
+		Example: "  localcluster kubectl -- get pods --all-namespaces",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return c.Kubectl(args)
+		},
+	}
+}
+
+func (s *settings) logs() *cobra.Command {
+	return &cobra.Command{
+		Use: "logs [COMPONENT]", Short: "List the components that have a log, or print one's log", Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			if _, err := c.Config(); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return c.WriteLog(args[0], command.OutOrStdout())
+			}
+			names, err := c.Logs()
+			for _, name := range names {
+				_, err = fmt.Fprintln(command.OutOrStdout(), name)
+			}
+			return err
+		},
+	}
+}
+
+func (s *settings) loadImage() *cobra.Command {
+	return &cobra.Command{
+		Use: "load-image ARCHIVE…", Short: "Import image archives (of docker save, or in OCI layout) into the nodes", Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			for _, archive := range args {
+				err = errors.Join(err, c.LoadImage(command.Context(), archive))
+			}
+			return err
+		},
+	}
+}
+
+func buildImage() *cobra.Command {
+	var image images.BinaryImage
+	var output string
+	command := &cobra.Command{
+		Use: "build-image", Short: "Write an archive of an image that holds one static binary and nothing else", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if image.Command == "" {
+				image.Command = filepath.Base(image.Binary)
+			}
+			return image.WriteArchive(output)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&image.Binary, "binary", "", "path of the static binary")
+	flags.StringVar(&image.Reference, "reference", "", "name of the image, with a tag")
+	flags.StringVar(&image.Command, "command", "", "name of the binary in the image (default: its name here)")
+	flags.StringVar(&image.User, "user", "65532", "numeric user that it runs as")
+	flags.StringVar(&output, "output", "", "path of the archive")
+	for _, required := range []string{"binary", "reference", "output"} {
+		cobra.CheckErr(command.MarkFlagRequired(required)) // fails only for a flag that isn't defined above
+	}
+	return command
+}
+
+func (s *settings) build() *cobra.Command {
+	var controlPlaneOnly bool
+	command := &cobra.Command{
+		Use: "build", Short: "Build and unpack what a start needs, and start nothing", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options, err := s.options(controlPlaneOnly)
+			if err != nil {
+				return err
+			}
+			_, err = options.Prepare(command.Context())
+			return err
+		},
+	}
+	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "only what a cluster without nodes needs")
+	return command
+}
+
+func (s *settings) images() *cobra.Command {
+	var update bool
+	command := &cobra.Command{
+		Use: "images", Short: "List the packages of each image, or record their versions in the lock file", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options, err := s.options(false)
+			if err != nil {
+				return err
+			}
+			lock, err := options.Maker.Current(command.Context(), update)
+			if err != nil {
+				return err
+			}
+			if update {
+				return lock.Write(lockFile(options.Builder.Source))
+			}
+			_, err = fmt.Fprint(command.OutOrStdout(), lock)
+			return err
+		},
+	}
+	command.Flags().BoolVar(&update, "update-lock", false, "unpack what the mirror has today and write the lock file")
+	return command
+}
+
+// internal are the commands by which this program starts itself in other namespaces.
+func (s *settings) internal() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: cluster.InitCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return cluster.RunInit(c)
+		}},
+		{Use: cluster.NodeCommand, Hidden: true, Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+			return cluster.RunNode(args[0])
+		}},
+		{Use: cluster.ExecCommand, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) error {
+			return cluster.RunExec(args)
+		}},
+	}
+}

@@ -1,0 +1,161 @@
+// Package cluster starts, inspects and removes local clusters. All that a cluster has lies in its state folder and
+// in namespaces that end with its processes; cgroups, which don't, carry its name.
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+
+	"coolops.cn/database-manager/localcluster/internal/process"
+)
+
+// Cluster is a named cluster, running or not.
+type Cluster struct {
+	Name string
+	// Dir is the state folder.
+	Dir string
+}
+
+// Config is what a cluster was started with; it lies in the state folder.
+type Config struct {
+	// Nodes are the nodes' names; none means a control plane only.
+	Nodes []string `json:"nodes,omitempty"`
+	// Port is the API server's port on 127.0.0.1.
+	Port int `json:"port"`
+	// Binaries are the paths of the components in the cache, by name.
+	Binaries map[string]string `json:"binaries"`
+	// NodeRoot is the folder of the nodes' root file system in the cache.
+	NodeRoot string `json:"nodeRoot,omitempty"`
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?$`)
+
+// Open returns the cluster of that name. States are kept below base; an empty base means localcluster's folder in
+// XDG_STATE_HOME or ~/.local/state.
+func Open(name, base string) (*Cluster, error) {
+	if !validName.MatchString(name) {
+		return nil, fmt.Errorf("cluster name %q: it must be 1 to 30 lower-case letters, digits and dashes, and begin and end with a letter or digit", name)
+	}
+	if base == "" {
+		base = os.Getenv("XDG_STATE_HOME")
+		if base == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, fmt.Errorf("no place for the cluster's state: %w; set HOME or name a folder with --state-dir", err)
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		base = filepath.Join(base, "localcluster")
+	}
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Name: name, Dir: filepath.Join(base, name)}, nil
+}
+
+func (c *Cluster) path(elements ...string) string {
+	return filepath.Join(append([]string{c.Dir}, elements...)...)
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return c.path("pki", adminIdentity+".kubeconfig") }
+
+// LogDir is the folder of the components' logs.
+func (c *Cluster) LogDir() string { return c.path("logs") }
+
+// Cgroup is the name of the cluster's group below each cgroup mount.
+func (c *Cluster) Cgroup() string { return "localcluster-" + c.Name }
+
+// Config reads what the cluster was started with.
+func (c *Cluster) Config() (Config, error) {
+	var config Config
+	content, err := os.ReadFile(c.path("cluster.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return config, fmt.Errorf("there is no cluster %q: make one with `localcluster up --name %s`", c.Name, c.Name)
+	}
+	if err != nil {
+		return config, err
+	}
+	if err := json.Unmarshal(content, &config); err != nil {
+		return config, fmt.Errorf("%s: %w; remove the cluster with `localcluster down --name %s`", c.path("cluster.json"), err, c.Name)
+	}
+	return config, nil
+}
+
+func (c *Cluster) writeConfig(config Config) error {
+	content, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.path("cluster.json"), append(content, '\n'), 0o600)
+}
+
+// Running tells whether the cluster's process lives: it holds a lock on a file from before it starts to its end.
+func (c *Cluster) Running() (bool, error) {
+	file, err := os.OpenFile(c.path(aliveFile), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// aliveFile is locked by the cluster's process for as long as it lives, whatever ends it.
+const aliveFile = "alive"
+
+// takeAlive locks the file for the process that is about to be started.
+func (c *Cluster) takeAlive() (*os.File, error) {
+	file, err := os.OpenFile(c.path(aliveFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %q is already running", c.Name), file.Close())
+	}
+	return file, nil
+}
+
+// holders are the processes that hold the alive file open: the cluster's own, found without trusting a recorded id.
+func (c *Cluster) holders() ([]process.Handle, error) { return process.WithOpenFile(c.path(aliveFile)) }
+
+// lock keeps other commands from starting or removing this cluster meanwhile.
+func (c *Cluster) lock() (unlock func(), err error) {
+	for {
+		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		file, err := os.OpenFile(c.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		// A `down` that held the lock has removed the file with its folder: take the new one.
+		if sameFile(file, c.path("lock")) {
+			return func() { _ = file.Close() }, nil
+		}
+		_ = file.Close() // nothing was written
+	}
+}
+
+func sameFile(open *os.File, path string) bool {
+	a, errA := open.Stat()
+	b, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}

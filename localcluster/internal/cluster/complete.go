@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"coolops.cn/database-manager/localcluster/internal/addons"
+	"coolops.cn/database-manager/localcluster/internal/build"
+	"coolops.cn/database-manager/localcluster/internal/images"
+	"coolops.cn/database-manager/localcluster/internal/node"
+	"coolops.cn/database-manager/localcluster/internal/process"
+)
+
+const (
+	readyTimeout = 3 * time.Minute
+	pollInterval = 100 * time.Millisecond
+)
+
+// systemImages are the images of the cluster's own programs.
+func systemImages(binaries map[string]string) []images.BinaryImage {
+	return []images.BinaryImage{
+		{Reference: node.PauseImage, Binary: binaries[build.Pause.Name], Command: build.Pause.Name, User: "65535"},
+		{Reference: addons.CoreDNSImage, Binary: binaries[build.CoreDNS.Name], Command: build.CoreDNS.Name, User: "65532"},
+	}
+}
+
+// Client returns a client for the cluster's administrator.
+func (c *Cluster) Client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // the server has fairness
+	return kubernetes.NewForConfig(config)
+}
+
+// waitForAPI waits until the API server is ready, or the cluster's process has ended.
+func (c *Cluster) waitForAPI(ctx context.Context, started *os.Process) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		state, err := started.Wait()
+		if err == nil {
+			err = fmt.Errorf("its process ended (%s)", state)
+		}
+		ended <- err
+	}()
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-ended:
+			return false, err
+		default:
+		}
+		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err == nil, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the API server wasn't ready within %s", readyTimeout)
+	}
+	return err
+}
+
+// Complete gives the nodes their images and the cluster its DNS and storage, and waits until all of it is ready.
+// Run again, it changes nothing.
+func (c *Cluster) Complete(ctx context.Context, prepared Prepared) error {
+	config, err := c.Config()
+	if err != nil || len(config.Nodes) == 0 {
+		return err
+	}
+	if err := c.waitForNodes(ctx, config.Nodes); err != nil {
+		return err
+	}
+	for index := range config.Nodes {
+		if err := c.importOnce(ctx, c.nodeSpec(config, index), prepared.Archives); err != nil {
+			return err
+		}
+	}
+	if err := c.kubectl(ctx, config, addons.Manifests(), "apply", "--server-side", "--filename=-"); err != nil {
+		return fmt.Errorf("apply DNS and storage: %w", err)
+	}
+	return c.kubectl(ctx, config, nil, "rollout", "status", "--namespace=kube-system", "deployment/coredns", "--timeout="+readyTimeout.String())
+}
+
+func (c *Cluster) waitForNodes(ctx context.Context, names []string) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		missing = slices.Clone(names)
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, nil
+		}
+		for _, node := range nodes.Items {
+			if isReady(node) {
+				missing = slices.DeleteFunc(missing, func(name string) bool { return name == node.Name })
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("nodes not ready: %q: %w", missing, err)
+	}
+	return nil
+}
+
+func isReady(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// importOnce imports the archives that the node hasn't got yet. The cache's path of an archive names its content.
+func (c *Cluster) importOnce(ctx context.Context, spec node.Spec, archives []string) error {
+	imported := filepath.Join(spec.Dir, "imported")
+	if err := os.MkdirAll(imported, 0o700); err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		marker := filepath.Join(imported, filepath.Base(filepath.Dir(archive))+"-"+filepath.Base(archive))
+		if _, err := os.Stat(marker); err == nil {
+			continue
+		}
+		if err := importImage(ctx, spec, archive); err != nil {
+			return err
+		}
+		if err := os.WriteFile(marker, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadImage imports an image archive into every node.
+func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
+	config, err := c.runningConfig()
+	if err != nil {
+		return err
+	}
+	if len(config.Nodes) == 0 {
+		return fmt.Errorf("cluster %q has no node to load an image into", c.Name)
+	}
+	for index := range config.Nodes {
+		if err := importImage(ctx, c.nodeSpec(config, index), archive); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) runningConfig() (Config, error) {
+	config, err := c.Config()
+	if err != nil {
+		return config, err
+	}
+	running, err := c.Running()
+	if err == nil && !running {
+		err = fmt.Errorf("cluster %q isn't running: start it with `localcluster up --name %s`", c.Name, c.Name)
+	}
+	return config, err
+}
+
+// importImage runs the node's own ctr, in the node's root.
+func importImage(ctx context.Context, spec node.Spec, archive string) error {
+	handles, err := process.WithOpenFile(spec.AliveFile())
+	if err != nil {
+		return err
+	}
+	if len(handles) == 0 {
+		return fmt.Errorf("node %s isn't running", spec.Name)
+	}
+	for _, handle := range handles {
+		defer handle.Close()
+	}
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	command := exec.CommandContext(ctx, "/usr/bin/ctr", "--namespace=k8s.io", "images", "import", "-")
+	command.SysProcAttr = &syscall.SysProcAttr{Chroot: fmt.Sprintf("/proc/%d/root", handles[0].PID)}
+	command.Dir, command.Stdin = "/", file
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("import %s into node %s: %w: %s", archive, spec.Name, err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+func (c *Cluster) kubectl(ctx context.Context, config Config, input []byte, args ...string) error {
+	command := exec.CommandContext(ctx, config.Binaries[build.Kubectl.Name], args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	command.Stdin = bytes.NewReader(input)
+	if output, err := command.CombinedOutput(); err != nil {
+		return errors.Join(err, errors.New(string(bytes.TrimSpace(output))))
+	}
+	return nil
+}
+
+// Kubectl replaces this process by kubectl for this cluster.
+func (c *Cluster) Kubectl(args []string) error {
+	config, err := c.runningConfig()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv("KUBECONFIG", c.Kubeconfig()); err != nil {
+		return err
+	}
+	path := config.Binaries[build.Kubectl.Name]
+	return syscall.Exec(path, append([]string{build.Kubectl.Name}, args...), os.Environ())
+}

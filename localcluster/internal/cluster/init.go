@@ -1,0 +1,243 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"coolops.cn/database-manager/localcluster/internal/network"
+	"coolops.cn/database-manager/localcluster/internal/node"
+)
+
+// The hidden commands by which this program starts itself in other namespaces.
+const (
+	// InitCommand becomes the first process of a cluster with nodes.
+	InitCommand = "internal-init"
+	// NodeCommand becomes the first process of a node.
+	NodeCommand = "internal-node"
+	// ExecCommand waits for its network and then becomes another program.
+	ExecCommand = "internal-exec"
+)
+
+// Inherited file descriptors, the first after standard error.
+const (
+	listenerFD = 3
+	aliveFD    = 4
+	networkFD  = 3
+)
+
+// controlPlanePort is the API server's port in the cluster's network.
+const controlPlanePort = 6443
+
+// RunInit is the first process of a cluster with nodes, in pid, mount and network namespaces of its own: it joins the
+// control plane and the nodes by a bridge and lets the host reach the API server. When it ends, so does everything.
+//
+//	host ── 127.0.0.1:port ──┐ (a socket of the host's, served from here)
+//	                         │
+//	this namespace: bridge ──┼── control plane: etcd, API server, controllers
+//	                         └── node: containerd, kubelet, kube-proxy ── pods
+func RunInit(c *Cluster) error {
+	unix.CloseOnExec(listenerFD)
+	unix.CloseOnExec(aliveFD)
+	config, err := c.Config()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("separate mounts from the host's: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := network.CreateBridge(); err != nil {
+		return err
+	}
+	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
+	if err != nil {
+		return fmt.Errorf("use the inherited socket: %w", err)
+	}
+	go forward(listener, net.JoinHostPort(network.ControlPlaneIP().String(), strconv.Itoa(controlPlanePort)))
+
+	ended := make(chan error, 1+len(config.Nodes))
+	controlPlane, err := c.startControlPlaneMember(config, ended)
+	if err != nil {
+		return err
+	}
+	for index := range config.Nodes {
+		if err := c.startNode(config, index, ended); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	return errors.Join(err, terminate(controlPlane))
+}
+
+// terminate gives the control plane the time to stop cleanly.
+func terminate(process *os.Process) error {
+	if err := process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if process.Signal(syscall.Signal(0)) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// forward serves connections to listener by connections to address.
+func forward(listener net.Listener, address string) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "forwarder ended:", err)
+			return
+		}
+		go func() {
+			defer func() { _ = client.Close() }()
+			server, err := net.DialTimeout("tcp", address, 5*time.Second)
+			if err != nil {
+				return // the API server isn't up yet: the client sees its connection closed
+			}
+			defer func() { _ = server.Close() }()
+			go func() {
+				_, _ = io.Copy(server, client) // an end in either direction ends both
+				_ = server.Close()
+			}()
+			_, _ = io.Copy(client, server)
+		}()
+	}
+}
+
+func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*os.Process, error) {
+	args := append([]string{ExecCommand, config.Binaries["control-plane"]}, c.controlPlaneArgs(network.ControlPlaneIP().String(), controlPlanePort)...)
+	args = append(args, "--volumes-dir="+c.path("volumes"))
+	var routes []network.Route
+	for index := range config.Nodes {
+		routes = append(routes, network.Route{CIDR: network.PodCIDR(index), Via: network.NodeIP(index)})
+	}
+	return c.startMember(member{
+		name: "control-plane", args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: routes,
+	}, ended)
+}
+
+func (c *Cluster) controlPlaneArgs(address string, port int) []string {
+	return []string{
+		"--pki-dir=" + c.path("pki"), "--data-dir=" + c.path("etcd"),
+		"--bind-address=" + address, fmt.Sprintf("--port=%d", port),
+	}
+}
+
+func (c *Cluster) startNode(config Config, index int, ended chan<- error) error {
+	spec := c.nodeSpec(config, index)
+	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	var routes []network.Route
+	for other := range config.Nodes {
+		if other != index {
+			routes = append(routes, network.Route{CIDR: network.PodCIDR(other), Via: network.NodeIP(other)})
+		}
+	}
+	_, err = c.startMember(member{
+		name: spec.Name, args: []string{NodeCommand, string(encoded)},
+		flags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
+		ip:    spec.IP, routes: routes,
+	}, ended)
+	return err
+}
+
+func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
+	name := config.Nodes[index]
+	return node.Spec{
+		Name: name, Dir: c.path("nodes", name), RootFS: config.NodeRoot,
+		Kubelet: config.Binaries["kubelet"], KubeProxy: config.Binaries["kube-proxy"],
+		KubeletKubeconfig:   c.path("pki", kubeletIdentity(name)+".kubeconfig"),
+		KubeProxyKubeconfig: c.path("pki", kubeProxyIdentity+".kubeconfig"),
+		AuthorityFile:       c.path("pki", "ca.crt"),
+		Volumes:             c.path("volumes", name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
+		IP: network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
+	}
+}
+
+// member is a process in a network namespace that is joined to the bridge.
+type member struct {
+	name   string
+	args   []string
+	flags  uintptr
+	ip     net.IP
+	routes []network.Route
+}
+
+// startMember starts the process, joins its network, and only then lets it go on.
+func (c *Cluster) startMember(m member, ended chan<- error) (*os.Process, error) {
+	log, err := os.OpenFile(filepath.Join(c.LogDir(), m.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	wait, proceed, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = wait.Close(), proceed.Close() }()
+	command := exec.Command("/proc/self/exe", m.args...)
+	command.Stdout, command.Stderr, command.ExtraFiles = log, log, []*os.File{wait}
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: m.flags, Setsid: true}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", m.name, err)
+	}
+	go func() { ended <- fmt.Errorf("%s ended: %v; see %s", m.name, command.Wait(), log.Name()) }()
+	if err := network.Join(command.Process.Pid, m.name, m.ip, m.routes); err != nil {
+		return nil, fmt.Errorf("network of %s: %w", m.name, err)
+	}
+	return command.Process, nil
+}
+
+// AwaitNetwork waits until the parent has joined this process's network namespace: it closes its end of a pipe.
+func AwaitNetwork() error {
+	unix.CloseOnExec(networkFD)
+	_, err := io.ReadAll(os.NewFile(networkFD, "network"))
+	return err
+}
+
+// RunNode becomes a node that encoded, a node.Spec in JSON, describes.
+func RunNode(encoded string) error {
+	var spec node.Spec
+	if err := json.Unmarshal([]byte(encoded), &spec); err != nil {
+		return err
+	}
+	if err := AwaitNetwork(); err != nil {
+		return err
+	}
+	return node.Run(spec)
+}
+
+// RunExec waits for the network and becomes another program.
+func RunExec(args []string) error {
+	if err := AwaitNetwork(); err != nil {
+		return err
+	}
+	return syscall.Exec(args[0], args, os.Environ())
+}

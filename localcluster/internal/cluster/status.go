@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Status writes what the cluster is and whether it works. It returns an error when it doesn't.
+func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
+	config, err := c.runningConfig()
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(key, value string) { _, _ = fmt.Fprintf(table, "%s\t%s\n", key, value) } // Flush reports what fails
+	row("cluster", c.Name)
+	row("state", c.Dir)
+	row("kubeconfig", c.Kubeconfig())
+	row("API server", fmt.Sprintf("https://127.0.0.1:%d", config.Port))
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		row("answers", "no: "+err.Error())
+		return fmt.Errorf("cluster %q runs and its API server doesn't answer: %w; see %s (flushed: %v)", c.Name, err, c.LogDir(), table.Flush())
+	}
+	row("version", version.GitVersion)
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		state := "not ready"
+		if isReady(node) {
+			state = "ready"
+		}
+		row("node "+node.Name, state)
+	}
+	return table.Flush()
+}
+
+// Logs are the components whose logs can be read, by name.
+func (c *Cluster) Logs() ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(c.LogDir(), "*.log"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, path := range paths {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".log"))
+	}
+	return names, nil
+}
+
+// WriteLog copies a component's log.
+func (c *Cluster) WriteLog(component string, out io.Writer) error {
+	names, err := c.Logs()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(names, component) {
+		return fmt.Errorf("no log of %q: there are %s", component, strings.Join(names, ", "))
+	}
+	file, err := os.Open(filepath.Join(c.LogDir(), component+".log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	_, err = io.Copy(out, file)
+	return err
+}

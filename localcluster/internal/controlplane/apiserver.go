@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// serviceCIDR is the range of Service addresses; pki puts its first address into the API server's certificate.
+const serviceCIDR = "10.96.0.0/16"
+
+func (c *Config) apiServerArgs(etcdURL string) []string {
+	args := []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=" + c.BindAddress,
+		fmt.Sprintf("--secure-port=%d", c.Port),
+		"--tls-cert-file=" + c.pki("apiserver.crt"),
+		"--tls-private-key-file=" + c.pki("apiserver.key"),
+		"--client-ca-file=" + c.pki("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.pki("sa.key"),
+		"--service-account-signing-key-file=" + c.pki("sa.key"),
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--kubelet-client-certificate=" + c.pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + c.pki("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file=" + c.pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + c.pki("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + c.pki("front-proxy-client.key"),
+		"--shutdown-delay-duration=0s",
+	}
+	if ip := net.ParseIP(c.BindAddress); ip != nil && ip.IsLoopback() {
+		// An endpoint of the `kubernetes` Service must not be a loopback address: without nodes there is none.
+		args = append(args, "--endpoint-reconciler-type=none")
+	}
+	return args
+}
+
+func (c *Config) runAPIServer(ctx context.Context, etcdURL string) error {
+	server := options.NewServerRunOptions()
+	if err := parseFlags("kube-apiserver", server.Flags(), c.apiServerArgs(etcdURL)); err != nil {
+		return err
+	}
+	if c.ListenFD != 0 {
+		listener, err := net.FileListener(os.NewFile(uintptr(c.ListenFD), "listener"))
+		if err != nil {
+			return fmt.Errorf("use inherited socket %d: %w", c.ListenFD, err)
+		}
+		server.SecureServing.Listener = listener
+	}
+	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return err
+	}
+	completed, err := server.Complete(ctx)
+	if err != nil {
+		return err
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return apiserver.Run(ctx, completed)
+}

@@ -1,0 +1,44 @@
+package controlplane
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+)
+
+// Config says where the control plane keeps its files and where it listens.
+type Config struct {
+	// PKIDir holds the certificates, keys and kubeconfigs that package pki wrote.
+	PKIDir string
+	// DataDir holds etcd's data.
+	DataDir string
+	// BindAddress is the IP address on which the API server listens and which it advertises.
+	BindAddress string
+	// Port is the API server's TCP port.
+	Port int
+	// ListenFD is the number of an inherited listening socket to serve on; 0 means: bind BindAddress and Port.
+	ListenFD int
+	// VolumesDir is the folder below which local volumes are made, one folder a node; empty means: no provisioner.
+	VolumesDir string
+}
+
+// AddFlags registers a flag for each field.
+func (c *Config) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.PKIDir, "pki-dir", "", "folder of certificates, keys and kubeconfigs")
+	flags.StringVar(&c.DataDir, "data-dir", "", "folder of etcd's data")
+	flags.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address of the API server")
+	flags.IntVar(&c.Port, "port", 6443, "TCP port of the API server")
+	flags.IntVar(&c.ListenFD, "listen-fd", 0, "inherited listening socket to serve on (0: bind the address and port)")
+	flags.StringVar(&c.VolumesDir, "volumes-dir", "", "folder for local volumes (empty: no provisioner)")
+}
+
+// Validate reports what is missing.
+func (c *Config) Validate() error {
+	if c.PKIDir == "" || c.DataDir == "" {
+		return errors.New("--pki-dir and --data-dir are required")
+	}
+	return nil
+}
+
+func (c *Config) pki(file string) string { return filepath.Join(c.PKIDir, file) }

@@ -1,0 +1,44 @@
+// Package node runs one Kubernetes node: containerd, kubelet and kube-proxy in namespaces of their own, on a root
+// file system of Debian packages. When the node's first process ends, the kernel ends and unmounts all the rest.
+package node
+
+import (
+	"net"
+	"path/filepath"
+)
+
+// Spec describes a node to the process that becomes it.
+type Spec struct {
+	// Name is the node's name and host name.
+	Name string `json:"name"`
+	// Dir is the node's part of the state folder.
+	Dir string `json:"dir"`
+	// RootFS is the folder of the root file system in the cache; it is only read.
+	RootFS string `json:"rootFS"`
+	// Kubelet and KubeProxy are the paths of the binaries.
+	Kubelet   string `json:"kubelet"`
+	KubeProxy string `json:"kubeProxy"`
+	// Kubeconfigs of the kubelet and of kube-proxy, and the cluster's certificate authority.
+	KubeletKubeconfig   string `json:"kubeletKubeconfig"`
+	KubeProxyKubeconfig string `json:"kubeProxyKubeconfig"`
+	AuthorityFile       string `json:"authorityFile"`
+	// Volumes is the folder of the node's local volumes.
+	Volumes string `json:"volumes"`
+	// Logs is the folder of the components' logs.
+	Logs string `json:"logs"`
+	// Cgroup is the path of the node's group below each cgroup mount.
+	Cgroup string `json:"cgroup"`
+	// IP and PodCIDR are the node's address and its pods' range; ClusterCIDR is that of all nodes' pods.
+	IP          net.IP `json:"ip"`
+	PodCIDR     string `json:"podCIDR"`
+	ClusterCIDR string `json:"clusterCIDR"`
+}
+
+// AliveFile is held open by the node's first process; by it the node is found from outside.
+func (s Spec) AliveFile() string { return filepath.Join(s.Dir, "alive") }
+
+// PauseImage holds a pod's namespaces.
+const PauseImage = "localcluster.internal/pause:1"
+
+// DNSAddress is the Service address of the cluster's DNS.
+const DNSAddress = "10.96.0.10"
