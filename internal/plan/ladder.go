@@ -22,9 +22,18 @@ type Plan struct {
 	IsDeleting bool
 	// IsRolling is true while a member runs something other than what is wanted.
 	IsRolling bool
+	// Notices are what happened that nobody asked for, to be told once the
+	// actions are carried out.
+	Notices []Notice
 	// WakeIn is after what time to look again, though nothing changes; zero if
 	// there is nothing to wait for.
 	WakeIn time.Duration
+}
+
+// Notice is something that a user should hear of once.
+type Notice struct {
+	Reason  string
+	Message string
 }
 
 // rung adds its part to a plan; true means that the climb ends here.
@@ -90,6 +99,7 @@ func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
 	object := snapshot.Objects[child.Ref]
 	if object == nil {
 		p.Actions = append(p.Actions, Create{Child: child})
+		p.noticeLoss(snapshot, desired, child)
 		return false
 	}
 	verdict := snapshot.Claimant(desired.DataID).Judge(child, object)
@@ -114,6 +124,19 @@ func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
 		p.Actions = append(p.Actions, Apply{Child: child, UID: object.GetUID(), Why: why})
 	}
 	return false
+}
+
+// noticeLoss tells of a Secret that is missing beside a workload that uses it.
+func (p *Plan) noticeLoss(snapshot Snapshot, desired Desired, child Child) {
+	workload := snapshot.Objects[desired.Workload().Ref]
+	if child.Kind != KindSecret || workload == nil || !snapshot.isControlled(workload) {
+		return
+	}
+	message := child.String() + " was lost, and is put back as it was."
+	if child.NeedsPassword() {
+		message = child.String() + " was lost. It is made anew with another password, and the members are restarted with it."
+	}
+	p.Notices = append(p.Notices, Notice{Reason: v1alpha1.EventSecretLost, Message: message})
 }
 
 // differs says in what object differs from the child: nothing only if the last

@@ -150,7 +150,7 @@ func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
 }
 
 func (s Snapshot) recallLost(name string) Credential {
-	lost := s.Lost[name]
+	lost := s.LastSeen[name]
 	if lost == nil || len(lost.Data[PasswordKey]) == 0 {
 		return Credential{}
 	}

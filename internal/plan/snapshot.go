@@ -34,9 +34,9 @@ type Snapshot struct {
 	// the same stem.
 	Siblings map[types.UID]string
 
-	// Lost are Secrets of ours, by name, that were seen whole just before they
-	// were deleted, and have not been seen since.
-	Lost map[string]*corev1.Secret
+	// LastSeen are the Secrets of ours, by name, as they were last seen; also
+	// those that have been lost since.
+	LastSeen map[string]*corev1.Secret
 }
 
 // Member is one pod of a database, and what the engine in it answered.

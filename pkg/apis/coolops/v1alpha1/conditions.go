@@ -107,3 +107,7 @@ const (
 // ReasonNotEncrypted (TransportEncrypted=False): connections are in clear text,
 // because this version of the operator sets up no TLS.
 const ReasonNotEncrypted = "NotEncrypted"
+
+// EventSecretLost is the reason of the event that tells of a generated Secret
+// that was deleted, and what became of it.
+const EventSecretLost = "SecretLost"

@@ -143,8 +143,9 @@ type DatabaseManagerSpec struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.storageClassName) || has(oldSelf.storageClassName)`,fieldPath=`.storageClassName`,message=`can't be added after creation, because a volume stays in its class: take it out, or create another DatabaseManager and copy the data`
 type StorageSpec struct {
 	// size is the capacity of each member's volume, in bytes, as a quantity:
-	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi.
-	// It can't be changed in this version of the API.
+	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It
+	// can't be changed: this version of the operator neither grows nor shrinks
+	// a volume.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -180,7 +181,8 @@ type ResourceRequirements struct {
 
 // ResourceAmounts is an amount of each kind of compute resource.
 type ResourceAmounts struct {
-	// cpu is processor time in CPUs: 500m is half of one.
+	// cpu is processor time in CPUs: 500m is half of one. A fraction needs
+	// quotes: "0.5".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command database-manager is the operator: it keeps databases as the
+// DatabaseManagers of its cluster ask for.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"coolops.cn/database-manager/internal/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run returns the exit code: 0 after a clean stop, 1 after a failure, 2 if the
+// command line can't be understood.
+func run(ctx context.Context, arguments []string) int {
+	flags, err := parseFlags(arguments)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Print(flags.usage)
+		return 0
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s\nSee database-manager --help.\n", err)
+		return 2
+	case flags.version:
+		fmt.Println(version())
+		return 0
+	}
+	logger := flags.logger(os.Stderr)
+	klog.SetLogger(logger)
+	logger.Info("Starting", "version", version())
+	if err := start(klog.NewContext(ctx, logger), flags); err != nil {
+		logger.Error(err, "The operator failed")
+		return 1
+	}
+	return 0
+}
+
+func start(ctx context.Context, flags flags) error {
+	cluster, err := flags.cluster()
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx, app.Options{
+		Cluster:        cluster,
+		Workers:        flags.workers,
+		MetricsAddress: flags.metricsAddress,
+		HealthAddress:  flags.healthAddress,
+	})
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package databasemanager is the controller of DatabaseManager:
+//
+//	cached objects + answers of the prober ─observe─▶ Snapshot
+//	spec + what is recorded                ─render──▶ Desired
+//	Snapshot + Desired + now               ─plan────▶ Plan
+//	Plan                                   ─execute─▶ API server
+//	Snapshot + Plan + outcome              ─report──▶ status, events
+//
+// What to do is decided in internal/plan; this package reads and writes.
+package databasemanager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+
+	"coolops.cn/database-manager/internal/dbclient"
+	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/objects"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
+)
+
+const (
+	// name is the controller's name in logs, metrics and events.
+	name = "databasemanager"
+
+	// syncLimit is how long one sync may take; the longest is a dozen requests.
+	syncLimit = time.Minute
+
+	// callLimit is how long one call of the prober may take.
+	callLimit = time.Second
+
+	// primaryInterval is the time between two calls to a primary.
+	primaryInterval = 2 * time.Second
+
+	// cacheLag is how long to wait for a cache to show our own write. The
+	// write's own event usually comes first.
+	cacheLag = 100 * time.Millisecond
+)
+
+// Engine is one database engine, and how to reach a member of it.
+type Engine struct {
+	plan.Engine
+	// Dial prepares a connection to one member.
+	Dial func(dbclient.Target) kit.Connection[plan.EngineState]
+}
+
+// Config is what the controller depends on.
+type Config struct {
+	// Kubernetes and Databases are the clients that write.
+	Kubernetes kubernetes.Interface
+	Databases  versioned.Interface
+	// Children and Owners are the informers that the controller reads from:
+	// Children of what carries our label managed-by, Owners of every
+	// DatabaseManager.
+	Children informers.SharedInformerFactory
+	Owners   externalversions.SharedInformerFactory
+	// Engines are those that spec.dbtype may name.
+	Engines []Engine
+	// Recorder takes events.
+	Recorder events.EventRecorder
+	// Metrics counts syncs.
+	Metrics *kit.Metrics
+}
+
+// Controller keeps databases as their DatabaseManagers ask for.
+type Controller struct {
+	config    Config
+	engines   map[v1alpha1.DatabaseType]Engine
+	caches    caches
+	ownWrites *kit.OwnWrites
+	prober    *kit.Prober[target, plan.EngineState]
+	loop      *kit.Loop
+	handlers  []cache.ResourceEventHandlerRegistration
+
+	mu sync.Mutex
+	// lastSeen are the Secrets of databases, by the database's UID and the
+	// Secret's name, as they were last seen.
+	lastSeen map[types.UID]map[string]*corev1.Secret
+}
+
+// New returns the controller with its handlers in place. The informer
+// factories are to be started afterwards.
+func New(config Config) (*Controller, error) {
+	c := &Controller{
+		config:    config,
+		engines:   map[v1alpha1.DatabaseType]Engine{},
+		ownWrites: kit.NewOwnWrites(),
+		lastSeen:  map[types.UID]map[string]*corev1.Secret{},
+	}
+	for _, engine := range config.Engines {
+		c.engines[engine.Type()] = engine
+	}
+	c.loop = kit.NewLoop(kit.LoopConfig{Name: name, Sync: c.sync, TimeLimit: syncLimit, Metrics: config.Metrics})
+	c.prober = kit.NewProber(kit.ProberConfig[target, plan.EngineState]{
+		Dial:      func(t target) kit.Connection[plan.EngineState] { return c.engines[t.engine].Dial(t.Target) },
+		CallLimit: callLimit,
+		OnChange:  c.loop.Enqueue,
+	})
+	if err := c.openCaches(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// WaitForCaches waits until the handlers were given everything that exists.
+func (c *Controller) WaitForCaches(ctx context.Context) error {
+	if err := kit.WaitForHandlers(ctx, c.handlers...); err != nil {
+		return err
+	}
+	return c.ownWrites.Check()
+}
+
+// Run works until the context ends, and returns when the last sync has. The
+// caches must have synced.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	running.Go(func() { c.prober.Run(ctx) })
+	running.Go(func() { c.loop.Run(ctx, workers) })
+	running.Wait()
+}
+
+// sync brings one database closer to its spec.
+func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	database, err := c.caches.databaseLister.DatabaseManagers(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.forget(key)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", key, err)
+	}
+	if behind := c.ownWrites.Behind(key); behind != "" {
+		return &kit.Wait{After: cacheLag, Reason: "the cache of " + behind + " is behind our own write"}
+	}
+	now := time.Now()
+	snapshot, err := c.observe(key, database, now)
+	if err != nil {
+		return err
+	}
+	desired, problem := c.render(snapshot)
+	todo := plan.Make(snapshot, desired, problem, now)
+	outcome, failure := c.execute(ctx, key, snapshot, desired, todo)
+	if err := c.report(ctx, key, snapshot, todo, outcome, now); err != nil && failure == nil {
+		failure = err
+	}
+	return next(todo, outcome, failure)
+}
+
+// render returns what the spec asks for, or the problem that keeps it from
+// being rendered.
+func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem) {
+	engine, isKnown := c.engines[snapshot.Database.Spec.DBType]
+	if !isKnown {
+		return plan.Desired{}, &plan.Problem{
+			Reason:  v1alpha1.ReasonInvalidSpec,
+			Message: fmt.Sprintf("spec.dbtype is %q, which this operator doesn't know; nothing was changed", snapshot.Database.Spec.DBType),
+		}
+	}
+	recorded, problem := snapshot.Recall()
+	if problem != nil {
+		return plan.Desired{}, problem
+	}
+	return objects.Render(objects.Input{Database: snapshot.Database, Engine: engine, Recorded: recorded})
+}
+
+// next says when the database is to be looked at again.
+func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
+	problem := todo.Problem
+	if outcome.Problem != nil {
+		problem = outcome.Problem
+	}
+	switch {
+	case failure != nil:
+		return failure
+	case problem != nil && problem.Retry > 0:
+		return &kit.Wait{After: problem.Retry, Reason: problem.Reason}
+	case problem != nil:
+		return &kit.Stalled{Reason: problem.Reason}
+	case todo.WakeIn > 0:
+		return &kit.Wait{After: todo.WakeIn, Reason: "members haven't been asked yet"}
+	default:
+		return nil
+	}
+}
+
+// forget drops what is remembered of a database that is gone.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.prober.SetMembers(key, nil, time.Time{})
+	c.ownWrites.Forget(key)
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package databasemanager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// evictionRetry is how long to wait where a disruption budget doesn't permit
+// an eviction now.
+const evictionRetry = 10 * time.Second
+
+// execution carries out the plan for one database. It is the only place that
+// writes children.
+type execution struct {
+	*Controller
+	key      cache.ObjectName
+	claimant plan.Claimant
+}
+
+// execute carries out the actions in their order, up to the first that fails.
+func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan) (plan.Outcome, error) {
+	e := execution{Controller: c, key: key, claimant: snapshot.Claimant(desired.DataID)}
+	for _, action := range todo.Actions {
+		if err := e.carryOut(ctx, action); err != nil {
+			return outcomeOf(action, err)
+		}
+		klog.FromContext(ctx).Info("Carried out", "action", action.String())
+	}
+	return plan.Outcome{IsDone: todo.Problem == nil}, nil
+}
+
+// outcomeOf tells what a user can help with, which goes into the status, from
+// what passes by trying again.
+func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
+	var problem *plan.Problem
+	switch {
+	case errors.As(err, &problem):
+		return plan.Outcome{Problem: problem}, nil
+	case apierrors.IsTooManyRequests(err):
+		return plan.Outcome{}, &kit.Wait{After: evictionRetry, Reason: err.Error()}
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return plan.Outcome{}, &kit.Stalled{Reason: "the namespace is being deleted"}
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return plan.Outcome{Problem: &plan.Problem{
+			Reason:  v1alpha1.ReasonStepRefused,
+			Message: fmt.Sprintf("The API server refused to %s: %s", action, err),
+		}}, err
+	default:
+		return plan.Outcome{}, fmt.Errorf("%s: %w", action, err)
+	}
+}
+
+func (e execution) carryOut(ctx context.Context, action plan.Action) error {
+	switch action := action.(type) {
+	case plan.Create:
+		return e.create(ctx, action.Child)
+	case plan.Apply:
+		return e.apply(ctx, action.Child, action.UID)
+	case plan.Adopt:
+		return e.adopt(ctx, action.Child, action.UID, action.FormerOwner)
+	case plan.UseClaim:
+		return e.useClaim(ctx, action.Claim)
+	case plan.Evict:
+		return e.evict(ctx, action)
+	case plan.Delete:
+		return e.delete(ctx, action)
+	default:
+		return fmt.Errorf("no way to carry out %T", action)
+	}
+}
+
+func (e execution) create(ctx context.Context, child plan.Child) error {
+	resource, writer, err := e.writer(child.Kind)
+	if err != nil {
+		return err
+	}
+	if child.NeedsPassword() {
+		// 26 letters and digits, of 130 bits.
+		child = child.WithPassword(rand.Text())
+	}
+	created, err := writer.Create(ctx, child.Name, child.Fields, e.fieldsFor(child, ""))
+	if err != nil {
+		return err
+	}
+	e.ownWrites.Wrote(e.key, resource, created)
+	return nil
+}
+
+func (e execution) apply(ctx context.Context, child plan.Child, uid types.UID) error {
+	return e.applyAs(ctx, child, uid, "")
+}
+
+// adopt takes over a retained object, once nobody can claim it any more.
+func (e execution) adopt(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
+	databases, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("look for the former owner: %w", err)
+	}
+	for _, database := range databases.Items {
+		if database.UID == formerOwner {
+			return &plan.Problem{
+				Reason: v1alpha1.ReasonConflict,
+				Message: fmt.Sprintf("%s belongs to the DatabaseManager %s; it was left as it is. Delete that one first, "+
+					"or create this one with another spec.deploymentName.", child, database.Name),
+				Retry: evictionRetry,
+			}
+		}
+	}
+	return e.applyAs(ctx, child, uid, formerOwner)
+}
+
+// applyAs applies a child to the object of this UID, provided that it is still
+// ours, or formerOwner's.
+func (e execution) applyAs(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
+	resource, writer, err := e.writer(child.Kind)
+	if err != nil {
+		return err
+	}
+	applied, err := writer.Apply(ctx, child.Name, uid, e.fieldsFor(child, formerOwner))
+	if err != nil {
+		return err
+	}
+	e.ownWrites.Wrote(e.key, resource, applied)
+	return nil
+}
+
+// fieldsFor judges a live object, and returns what to apply to it. A Secret
+// keeps the password that it has: what was read or made before may be older.
+func (e execution) fieldsFor(child plan.Child, formerOwner types.UID) kit.Existing {
+	return func(live metav1.Object) (map[string]any, error) {
+		verdict := e.claimant.Judge(child, live)
+		switch {
+		case verdict.Problem != nil:
+			return nil, verdict.Problem
+		case live.GetDeletionTimestamp() != nil:
+			return nil, fmt.Errorf("%s is being deleted: %w", child, kit.ErrChanged)
+		case !verdict.IsOurs && verdict.FormerOwner != formerOwner:
+			return nil, fmt.Errorf("%s belongs to the UID %s: %w", child, verdict.FormerOwner, kit.ErrChanged)
+		}
+		secret, isSecret := live.(*corev1.Secret)
+		if !isSecret {
+			return child.Fields, nil
+		}
+		if len(secret.Data[plan.PasswordKey]) == 0 {
+			return nil, fmt.Errorf("%s has no password: %w", child, kit.ErrChanged)
+		}
+		return child.WithPassword(string(secret.Data[plan.PasswordKey])).Fields, nil
+	}
+}
+
+// useClaim looks at a volume claim that is about to be mounted.
+func (e execution) useClaim(ctx context.Context, claim plan.Child) error {
+	_, writer, err := e.writer(claim.Kind)
+	if err != nil {
+		return err
+	}
+	live, err := writer.Get(ctx, claim.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	verdict := e.claimant.Judge(claim, live)
+	switch {
+	case verdict.Problem != nil:
+		return verdict.Problem
+	case live.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted: %w", claim, kit.ErrChanged)
+	case verdict.IsOurs:
+		return nil
+	}
+	return e.adopt(ctx, claim, live.GetUID(), verdict.FormerOwner)
+}
+
+func (e execution) evict(ctx context.Context, eviction plan.Evict) error {
+	err := e.config.Kubernetes.CoreV1().Pods(e.key.Namespace).EvictV1(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: eviction.Pod, Namespace: e.key.Namespace},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.ownWrites.Deleted(e.key, corev1.Resource("pods"), cache.NewObjectName(e.key.Namespace, eviction.Pod), eviction.UID)
+	return nil
+}
+
+func (e execution) delete(ctx context.Context, deletion plan.Delete) error {
+	resource, writer, err := e.writer(deletion.Ref.Kind)
+	if err != nil {
+		return err
+	}
+	if err := writer.Delete(ctx, deletion.Ref.Name, deletion.UID, ""); err != nil {
+		return err
+	}
+	e.ownWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Ref.Name), deletion.UID)
+	return nil
+}

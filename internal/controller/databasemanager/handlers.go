@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package databasemanager
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// onDatabase queues a database that changed. When it goes, those that wait for
+// its stem are queued too.
+func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, isDeleted bool) {
+	c.loop.Enqueue(cache.MetaObjectToName(database))
+	if !isDeleted {
+		return
+	}
+	c.mu.Lock()
+	delete(c.lastSeen, database.UID)
+	c.mu.Unlock()
+	c.enqueueIndexed(byStem, stemKey(database.Namespace, database.Spec.DeploymentName))
+}
+
+// onChild queues the databases that a child matters to: the one that owns it by
+// UID, and those of its stem. A pod is found by its stem; so is an object that
+// stands in a database's way.
+func (c *Controller) onChild(child metav1.Object) {
+	if owner := ownerOf(child); owner != "" {
+		c.enqueueIndexed(byUID, string(owner))
+	}
+	if stem := child.GetLabels()[v1alpha1.LabelStem]; stem != "" {
+		c.enqueueIndexed(byStem, stemKey(child.GetNamespace(), stem))
+	}
+}
+
+func (c *Controller) enqueueIndexed(index, value string) {
+	databases, err := c.caches.databases.ByTypedIndex(index, value)
+	if err != nil {
+		// Only an index that doesn't exist gives an error.
+		panic(err)
+	}
+	for _, database := range databases {
+		c.loop.Enqueue(cache.MetaObjectToName(database))
+	}
+}
+
+// ownerOf returns the UID of what controls child, or, for what outlives its
+// database, of the database that used it last.
+func ownerOf(child metav1.Object) types.UID {
+	if controller := metav1.GetControllerOfNoCopy(child); controller != nil {
+		return controller.UID
+	}
+	return types.UID(child.GetLabels()[v1alpha1.LabelOwnerUID])
+}
+
+// onSecret remembers what a Secret holds, and queues its database. If the
+// Secret is lost, the engine still knows the password that was in it, and only
+// that one. What was remembered is there before the database is queued, and,
+// since it is kept from the Secret's appearance on, also where the database is
+// being synced for another reason at the moment of the loss.
+func (c *Controller) onSecret(secret *corev1.Secret, isDeleted bool) {
+	c.remember(secret, isDeleted)
+	c.onChild(secret)
+}
+
+func (c *Controller) remember(secret *corev1.Secret, isDeleted bool) {
+	owner := ownerOf(secret)
+	databases, err := c.caches.databases.ByTypedIndex(byUID, string(owner))
+	if err != nil {
+		panic(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if isDeleted && len(databases) == 0 {
+		delete(c.lastSeen[owner], secret.Name)
+		return
+	}
+	if c.lastSeen[owner] == nil {
+		c.lastSeen[owner] = map[string]*corev1.Secret{}
+	}
+	c.lastSeen[owner][secret.Name] = secret
+}

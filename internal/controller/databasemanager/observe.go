@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package databasemanager
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"coolops.cn/database-manager/internal/dbclient"
+	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// target is how the prober reaches a member.
+type target struct {
+	dbclient.Target
+	engine v1alpha1.DatabaseType
+}
+
+// observe gathers what is known of one database. It reads memory only.
+func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseManager, now time.Time) (plan.Snapshot, error) {
+	stem := stemKey(database.Namespace, database.Spec.DeploymentName)
+	snapshot := plan.Snapshot{Database: database, Objects: map[plan.Ref]metav1.Object{}}
+	for _, err := range []error{
+		collect(snapshot.Objects, plan.KindConfigMap, c.caches.configMaps, stem),
+		collect(snapshot.Objects, plan.KindDeployment, c.caches.deployments, stem),
+		collect(snapshot.Objects, plan.KindSecret, c.caches.secrets, stem),
+		collect(snapshot.Objects, plan.KindService, c.caches.services, stem),
+		collect(snapshot.Objects, plan.KindStatefulSet, c.caches.statefulSets, stem),
+		collect(snapshot.Objects, plan.KindVolumeClaim, c.caches.claims, stem),
+		c.observeSiblings(&snapshot, stem),
+		c.observeMembers(&snapshot, stem),
+	} {
+		if err != nil {
+			return plan.Snapshot{}, fmt.Errorf("observe %s: %w", key, err)
+		}
+	}
+	c.mu.Lock()
+	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
+	c.mu.Unlock()
+	c.prober.SetMembers(key, c.probed(snapshot), now)
+	for i := range snapshot.Members {
+		snapshot.Members[i].Probe = c.answer(key, snapshot.Members[i].Pod.UID)
+	}
+	return snapshot, nil
+}
+
+// collect adds the cached objects of one kind and stem.
+func collect[T kit.Object](found map[plan.Ref]metav1.Object, kind plan.Kind, indexer cache.TypedIndexer[T], stem string) error {
+	cached, err := indexer.ByTypedIndex(byStem, stem)
+	for _, object := range cached {
+		found[plan.Ref{Kind: kind, Name: object.GetName()}] = object
+	}
+	return err
+}
+
+// observeSiblings finds the other databases that claim the stem.
+func (c *Controller) observeSiblings(snapshot *plan.Snapshot, stem string) error {
+	databases, err := c.caches.databases.ByTypedIndex(byStem, stem)
+	snapshot.Siblings = map[types.UID]string{}
+	for _, sibling := range databases {
+		if sibling.UID != snapshot.Database.UID {
+			snapshot.Siblings[sibling.UID] = sibling.Name
+		}
+	}
+	return err
+}
+
+// observeMembers finds the pods whose chain of owners reaches our workload:
+// StatefulSet or ReplicaSet and Deployment, each step by UID.
+func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) error {
+	replicaSets, err := c.caches.replicaSets.ByTypedIndex(byStem, stem)
+	if err != nil {
+		return err
+	}
+	pods, err := c.caches.pods.ByTypedIndex(byStem, stem)
+	if err != nil {
+		return err
+	}
+	owners := map[types.UID]bool{}
+	deployments := map[types.UID]bool{}
+	for _, object := range snapshot.Objects {
+		if !metav1.IsControlledBy(object, snapshot.Database) {
+			continue
+		}
+		switch object.(type) {
+		case *appsv1.StatefulSet:
+			owners[object.GetUID()] = true
+		case *appsv1.Deployment:
+			deployments[object.GetUID()] = true
+		}
+	}
+	for _, replicaSet := range replicaSets {
+		if controller := metav1.GetControllerOfNoCopy(replicaSet); controller != nil && deployments[controller.UID] {
+			owners[replicaSet.UID] = true
+			snapshot.ReplicaSets = append(snapshot.ReplicaSets, replicaSet)
+		}
+	}
+	for _, pod := range pods {
+		if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && owners[controller.UID] {
+			snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod})
+		}
+	}
+	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
+	return nil
+}
+
+// probed returns the members that can be asked: those that run and have an
+// address, of a database whose operator's password is known.
+func (c *Controller) probed(snapshot plan.Snapshot) []kit.ProbedMember[target] {
+	database := snapshot.Database
+	engine, isKnown := c.engines[database.Spec.DBType]
+	secret, exists := snapshot.Objects[plan.Ref{Kind: plan.KindSecret, Name: plan.AdminSecretName(database.Spec.DeploymentName)}].(*corev1.Secret)
+	if !isKnown || !exists {
+		return nil
+	}
+	var probed []kit.ProbedMember[target]
+	for _, member := range snapshot.Members {
+		status := member.Pod.Status
+		if status.Phase != corev1.PodRunning || status.PodIP == "" {
+			continue
+		}
+		probed = append(probed, kit.ProbedMember[target]{
+			UID:      member.Pod.UID,
+			Interval: primaryInterval,
+			Target: target{engine: database.Spec.DBType, Target: dbclient.Target{
+				Address:  net.JoinHostPort(status.PodIP, strconv.Itoa(int(engine.Port()))),
+				Username: engine.AdminUsername(),
+				Password: string(secret.Data[plan.PasswordKey]),
+			}},
+		})
+	}
+	return probed
+}
+
+// answer returns what the prober knows of a member.
+func (c *Controller) answer(key cache.ObjectName, pod types.UID) plan.Probe {
+	answer, isAsked := c.prober.Answer(key, pod)
+	if !isAsked {
+		return plan.Probe{}
+	}
+	probe := plan.Probe{
+		WatchedSince: answer.WatchedSince,
+		IsAsked:      answer.IsAsked,
+		Answers:      answer.Answers && !answer.State.IsLoading,
+		Since:        answer.Since,
+		Engine:       answer.State,
+	}
+	if answer.Failure != nil {
+		probe.Failure = answer.Failure.Error()
+	}
+	return probe
+}
