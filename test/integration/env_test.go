@@ -70,7 +70,8 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 	if err != nil {
 		return environment{}, fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.QPS = -1 // the API server has fairness of its own
+	config.QPS = -1                           // the API server has fairness of its own
+	config.WarningHandler = rest.NoWarnings{} // what is refused is looked at; warnings would only clutter the output
 	e := environment{config: config}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return environment{}, fmt.Errorf("make a client: %w", err)
