@@ -407,7 +407,7 @@ func schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"cpu": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cpu is processor time in CPUs: 500m is half of one.",
+							Description: "cpu is processor time in CPUs: 500m is half of one. A fraction needs quotes: \"0.5\".",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
@@ -467,7 +467,7 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"size": {
 						SchemaProps: spec.SchemaProps{
-							Description: "size is the capacity of each member's volume, in bytes, as a quantity: digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can't be changed in this version of the API.",
+							Description: "size is the capacity of each member's volume, in bytes, as a quantity: digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can't be changed: this version of the operator neither grows nor shrinks a volume.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},

@@ -13,7 +13,8 @@ import (
 //
 // ResourceAmounts is an amount of each kind of compute resource.
 type ResourceAmountsApplyConfiguration struct {
-	// cpu is processor time in CPUs: 500m is half of one.
+	// cpu is processor time in CPUs: 500m is half of one. A fraction needs
+	// quotes: "0.5".
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// memory is in bytes: 512Mi, 2Gi.
 	Memory *resource.Quantity `json:"memory,omitempty"`
