@@ -69,8 +69,10 @@ http {
 }
 `
 
-// basePackages are the shell and tools below every image of a suite; they are its shared first layer.
-func basePackages() []string { return []string{"dash", "coreutils", "grep", "sed", "util-linux"} }
+// basePackages are the links of a merged /usr, the shell and the tools in the first layer of every image of a suite.
+func basePackages() []string {
+	return []string{"base-files", "dash", "coreutils", "grep", "sed", "util-linux"}
+}
 
 // Node's root file system: the container runtime, CNI plug-ins and what kubelet and kube-proxy call.
 const nodeSuite = "bookworm"

@@ -36,19 +36,19 @@ func (s Spec) enterRoot() error {
 	return pivot(root)
 }
 
-// mountPackages binds the cached /usr read-only, and repeats the links of a merged /usr.
+// mountPackages binds the folders of the cached packages read-only, and repeats the links of a merged /usr.
 func (s Spec) mountPackages(root string) error {
-	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
-		target, err := os.Readlink(filepath.Join(s.RootFS, name))
+	for _, name := range []string{"usr", "bin", "sbin", "lib", "lib64"} {
+		source, target := filepath.Join(s.RootFS, name), filepath.Join(root, name)
+		link, err := os.Readlink(source)
+		if err == nil {
+			err = os.Symlink(link, target)
+		} else {
+			err = bind(source, target, true)
+		}
 		if err != nil {
-			return fmt.Errorf("the node's root file system isn't as expected: %w", err)
+			return fmt.Errorf("the node's root file system: %w", err)
 		}
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			return err
-		}
-	}
-	if err := bind(filepath.Join(s.RootFS, "usr"), filepath.Join(root, "usr"), true); err != nil {
-		return err
 	}
 	if err := bindFile(s.Kubelet, filepath.Join(root, kubeletPath)); err != nil {
 		return err
