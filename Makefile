@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make help lists the targets. None needs a set-up step of its own: what is missing is built, or installed by apt.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o errexit -o nounset -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The cluster that up makes and down removes.
+NAME ?= dev
+# The operator's image, as config/manager names it.
+IMAGE := coolops.cn/database-manager:v0.1.0
+
+export NAME IMAGE
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## from nothing to a Kubernetes with the operator and a database that has answered a query
+	@hack/up.sh
+
+.PHONY: down
+down: ## remove the cluster that up made, with all that it made on this machine
+	@hack/down.sh
+
+.PHONY: test
+test: ## everything that CI checks: verify, lint, unit, real engines, API server, real node
+	@hack/test.sh
+
+.PHONY: test-unit
+test-unit: ## tests that need nothing but Go
+	@hack/test.sh unit
+
+.PHONY: test-engines
+test-engines: ## tests against the real database servers, as plain processes
+	@hack/test.sh engines
+
+.PHONY: test-integration
+test-integration: ## tests against a real API server, without nodes
+	@hack/test.sh integration
+
+.PHONY: test-e2e
+test-e2e: ## tests with real databases on a real node (needs root)
+	@hack/test.sh e2e
+
+.PHONY: lint
+lint: ## go vet, golangci-lint and shellcheck
+	@hack/test.sh lint
+
+.PHONY: generate
+generate: ## make clients, CRDs and install files anew from the types
+	@hack/update.sh
+
+.PHONY: verify
+verify: ## fail when something that is generated is stale
+	@hack/test.sh verify
+
+.PHONY: build
+build: ## build the operator and localcluster into bin
+	@hack/build.sh
+
+.PHONY: image
+image: ## build the operator's image, as an archive, into bin
+	@hack/build.sh image
