@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -45,6 +46,9 @@ type Writer[T Object] struct {
 	// IsPinned is true for objects that an apply must find exactly as they were
 	// read, because what it applies was taken from them.
 	IsPinned bool
+	// Excluded are the paths of fields that the API doesn't allow beside ours,
+	// and fills in by itself once somebody else's value asks for them.
+	Excluded [][]string
 }
 
 // Create makes an object. If one of its name exists, it is read once and
@@ -82,13 +86,17 @@ func (w *Writer[T]) Apply(ctx context.Context, name string, uid types.UID, exist
 	if live, err = w.takeOver(ctx, name, live); err != nil {
 		return nil, err
 	}
-	patch, err := w.pin(fields, live)
+	pinned, err := w.pin(fields, live)
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
+	}
+	patch, err := json.Marshal(pinned)
 	if err != nil {
 		return nil, fmt.Errorf("apply %s: %w", name, err)
 	}
 	applied, err := w.Client.Patch(ctx, name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: w.Manager, Force: new(true)})
 	if apierrors.IsInvalid(err) {
-		return w.replace(ctx, name, patch, err)
+		return w.replace(ctx, name, pinned, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("apply %s: %w", name, err)
@@ -119,8 +127,8 @@ func (w *Writer[T]) Get(ctx context.Context, name string) (metav1.Object, error)
 	return live, nil
 }
 
-// pin returns the fields as a patch that fits no other object than live.
-func (w *Writer[T]) pin(fields map[string]any, live T) ([]byte, error) {
+// pin returns a copy of the fields that fits no other object than live.
+func (w *Writer[T]) pin(fields map[string]any, live T) (map[string]any, error) {
 	fields = runtime.DeepCopyJSON(fields)
 	metadata, exists := fields["metadata"].(map[string]any)
 	if !exists {
@@ -130,7 +138,7 @@ func (w *Writer[T]) pin(fields map[string]any, live T) ([]byte, error) {
 	if w.IsPinned {
 		metadata["resourceVersion"] = live.GetResourceVersion()
 	}
-	return json.Marshal(fields)
+	return fields, nil
 }
 
 // takeOver makes the fields that our POST set ours to remove. The API server
@@ -151,10 +159,21 @@ func (w *Writer[T]) takeOver(ctx context.Context, name string, live T) (T, error
 	return taken, nil
 }
 
-// replace sets the fields by a patch that replaces lists as a whole. An apply
-// merges them by key, so that a Service whose port somebody changed ends up
-// with theirs and ours, of the same name, which is invalid.
-func (w *Writer[T]) replace(ctx context.Context, name string, patch []byte, invalid error) (metav1.Object, error) {
+// replace sets the fields by a patch that replaces lists as a whole and removes
+// what is excluded. An apply does neither: it merges lists by key, so that a
+// Service whose port somebody changed ends up with theirs and ours, of the same
+// name, which is invalid; and it leaves alone what somebody else's value has
+// brought with it.
+func (w *Writer[T]) replace(ctx context.Context, name string, fields map[string]any, invalid error) (metav1.Object, error) {
+	for _, path := range w.Excluded {
+		if err := unstructured.SetNestedField(fields, nil, path...); err != nil {
+			return nil, fmt.Errorf("apply %s: %w", name, err)
+		}
+	}
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
+	}
 	replaced, err := w.Client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: w.Manager})
 	if err != nil {
 		// The first answer is about what we wanted, the second about how.

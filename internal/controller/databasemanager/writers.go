@@ -39,22 +39,28 @@ func (e execution) writer(kind plan.Kind) (schema.GroupResource, writer, error) 
 	namespace := e.key.Namespace
 	switch kind {
 	case plan.KindConfigMap:
-		return corev1.Resource("configmaps"), newWriter(core.ConfigMaps(namespace), func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, false), nil
+		return corev1.Resource("configmaps"), &kit.Writer[*corev1.ConfigMap]{
+			Client: core.ConfigMaps(namespace), New: newObject[corev1.ConfigMap], Manager: fieldManager}, nil
 	case plan.KindDeployment:
-		return appsv1.Resource("deployments"), newWriter(apps.Deployments(namespace), func() *appsv1.Deployment { return &appsv1.Deployment{} }, false), nil
+		return appsv1.Resource("deployments"), &kit.Writer[*appsv1.Deployment]{
+			Client: apps.Deployments(namespace), New: newObject[appsv1.Deployment], Manager: fieldManager,
+			Excluded: [][]string{{"spec", "strategy", "rollingUpdate"}}}, nil
 	case plan.KindSecret:
-		return corev1.Resource("secrets"), newWriter(core.Secrets(namespace), func() *corev1.Secret { return &corev1.Secret{} }, true), nil
+		return corev1.Resource("secrets"), &kit.Writer[*corev1.Secret]{
+			Client: core.Secrets(namespace), New: newObject[corev1.Secret], Manager: fieldManager, IsPinned: true}, nil
 	case plan.KindService:
-		return corev1.Resource("services"), newWriter(core.Services(namespace), func() *corev1.Service { return &corev1.Service{} }, false), nil
+		return corev1.Resource("services"), &kit.Writer[*corev1.Service]{
+			Client: core.Services(namespace), New: newObject[corev1.Service], Manager: fieldManager}, nil
 	case plan.KindStatefulSet:
-		return appsv1.Resource("statefulsets"), newWriter(apps.StatefulSets(namespace), func() *appsv1.StatefulSet { return &appsv1.StatefulSet{} }, false), nil
+		return appsv1.Resource("statefulsets"), &kit.Writer[*appsv1.StatefulSet]{
+			Client: apps.StatefulSets(namespace), New: newObject[appsv1.StatefulSet], Manager: fieldManager,
+			Excluded: [][]string{{"spec", "updateStrategy", "rollingUpdate"}}}, nil
 	case plan.KindVolumeClaim:
-		return corev1.Resource("persistentvolumeclaims"), newWriter(core.PersistentVolumeClaims(namespace), func() *corev1.PersistentVolumeClaim { return &corev1.PersistentVolumeClaim{} }, true), nil
+		return corev1.Resource("persistentvolumeclaims"), &kit.Writer[*corev1.PersistentVolumeClaim]{
+			Client: core.PersistentVolumeClaims(namespace), New: newObject[corev1.PersistentVolumeClaim], Manager: fieldManager, IsPinned: true}, nil
 	default:
 		return schema.GroupResource{}, nil, fmt.Errorf("no way to write a %s", kind)
 	}
 }
 
-func newWriter[T kit.Object](client kit.Client[T], newFn func() T, isPinned bool) writer {
-	return &kit.Writer[T]{Client: client, New: newFn, Manager: fieldManager, IsPinned: isPinned}
-}
+func newObject[T any]() *T { return new(T) }
