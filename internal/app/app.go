@@ -66,6 +66,7 @@ type operator struct {
 // Run runs the operator until the context ends, and returns when everything
 // that it started has. It fails if it can't start.
 func Run(ctx context.Context, options Options) error {
+	redisclient.SilenceDriver()
 	operator, err := wire(options)
 	if err != nil {
 		return err

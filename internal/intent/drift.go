@@ -93,10 +93,13 @@ func driftOfList(path, name string, want []any, have any) string {
 	}
 	for i, value := range want {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		element := any(nil)
-		if keys == nil {
+		var element any
+		if keys != nil {
+			element = find(actual, value, keys)
+		} else {
 			element = actual[i]
-		} else if element = find(actual, value, keys); element == nil {
+		}
+		if element == nil {
 			return at
 		}
 		if differing := drift(at, "", value, element); differing != "" {

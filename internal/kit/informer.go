@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,12 +37,11 @@ func SelectedList(selector labels.Set) func(*metav1.ListOptions) {
 // DropManagedFields is an informer's transform. The record of who owns which
 // field is the greater part of many objects, and no cached copy of it is used.
 func DropManagedFields(object any) (any, error) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		// A tombstone; what it holds was transformed when it was stored.
-		return object, nil
+	// What else there is is a tombstone; what that holds was transformed when it
+	// was stored.
+	if accessor, isObject := object.(metav1.Object); isObject {
+		accessor.SetManagedFields(nil)
 	}
-	accessor.SetManagedFields(nil)
 	return object, nil
 }
 

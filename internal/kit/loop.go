@@ -14,11 +14,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The back-off of a key whose sync fails: 50 ms, doubling, up to two minutes.
+// The back-off of a key whose sync fails: 50 ms, doubling, up to half a minute.
 // There is no limit across keys: one failing key slows down no other.
 const (
 	backoffBase = 50 * time.Millisecond
-	backoffMax  = 2 * time.Minute
+	backoffMax  = 30 * time.Second
 )
 
 // SyncFunc brings one key's objects closer to what they should be.

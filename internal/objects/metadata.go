@@ -68,7 +68,7 @@ func (r *rendering) selector() map[string]string {
 // dependents where the deletion is in the foreground.
 func (r *rendering) owner() *metav1apply.OwnerReferenceApplyConfiguration {
 	return metav1apply.OwnerReference().
-		WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).
+		WithAPIVersion(v1alpha1.GroupVersion.String()).
 		WithKind("DatabaseManager").
 		WithName(r.Database.Name).
 		WithUID(r.Database.UID).

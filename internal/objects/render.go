@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"coolops.cn/database-manager/internal/intent"
@@ -184,19 +185,11 @@ func seal(child plan.Child, configuration any, password string) (plan.Child, err
 	if child.Hash, err = intent.Hash(fields); err != nil {
 		return plan.Child{}, err
 	}
-	annotate(child.Fields, v1alpha1.AnnotationIntentHash, child.Hash)
+	if err := unstructured.SetNestedField(child.Fields, child.Hash, "metadata", "annotations", v1alpha1.AnnotationIntentHash); err != nil {
+		return plan.Child{}, fmt.Errorf("record the hash of %s: %w", child, err)
+	}
 	if password != "" {
 		child = child.WithPassword(password)
 	}
 	return child, nil
-}
-
-func annotate(fields map[string]any, key, value string) {
-	metadata := fields["metadata"].(map[string]any)
-	annotations, exist := metadata["annotations"].(map[string]any)
-	if !exist {
-		annotations = map[string]any{}
-		metadata["annotations"] = annotations
-	}
-	annotations[key] = value
 }

@@ -87,8 +87,10 @@ func (s Snapshot) diagnoseMember(member Member) diagnosis {
 		}
 	}
 	switch {
-	case member.Probe.Answers:
+	case member.Probe.Answers && isReady(pod):
 		return diagnosis{}
+	case member.Probe.Answers:
+		return s.underway(fmt.Sprintf("Pod %s answers queries, and isn't behind its Service yet.", pod.Name))
 	case isStarted(pod) && member.Probe.IsAsked:
 		return diagnosis{isTroubled, v1alpha1.ReasonEngineNotResponding,
 			fmt.Sprintf("Pod %s runs, and the engine in it doesn't answer a query: %s.", pod.Name, member.Probe.Failure)}

@@ -32,12 +32,18 @@ type execution struct {
 	*Controller
 	key      cache.ObjectName
 	claimant plan.Claimant
+	// isConfirmed is true once a live read has shown, in this pass, that the
+	// database exists.
+	isConfirmed bool
 }
 
 // execute carries out the actions in their order, up to the first that fails.
 func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan) (plan.Outcome, error) {
-	e := execution{Controller: c, key: key, claimant: snapshot.Claimant(desired.DataID)}
+	e := &execution{Controller: c, key: key, claimant: snapshot.Claimant(desired.DataID)}
 	for _, action := range todo.Actions {
+		if err := e.confirmExistence(ctx, action); err != nil {
+			return plan.Outcome{}, err
+		}
 		if err := e.carryOut(ctx, action); err != nil {
 			return outcomeOf(action, err)
 		}
@@ -67,7 +73,34 @@ func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
 	}
 }
 
-func (e execution) carryOut(ctx context.Context, action plan.Action) error {
+// confirmExistence looks, live, whether the database is still there, before the
+// first child is made and before each object is made or taken over that nothing
+// collects: a cache that hasn't seen the database go would leave it behind.
+func (e *execution) confirmExistence(ctx context.Context, action plan.Action) error {
+	isStray := false
+	switch action := action.(type) {
+	case plan.Create:
+		isStray = action.Child.IsRetained
+	case plan.UseClaim, plan.Adopt:
+		isStray = true
+	default:
+		return nil
+	}
+	if e.isConfirmed && !isStray {
+		return nil
+	}
+	database, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).Get(ctx, e.key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && (database.UID != e.claimant.UID || database.DeletionTimestamp != nil) {
+		return &kit.Stalled{Reason: "the database was deleted a moment ago"}
+	}
+	if err != nil {
+		return fmt.Errorf("confirm that the database exists: %w", err)
+	}
+	e.isConfirmed = true
+	return nil
+}
+
+func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 	switch action := action.(type) {
 	case plan.Create:
 		return e.create(ctx, action.Child)
@@ -86,7 +119,7 @@ func (e execution) carryOut(ctx context.Context, action plan.Action) error {
 	}
 }
 
-func (e execution) create(ctx context.Context, child plan.Child) error {
+func (e *execution) create(ctx context.Context, child plan.Child) error {
 	resource, writer, err := e.writer(child.Kind)
 	if err != nil {
 		return err
@@ -103,12 +136,12 @@ func (e execution) create(ctx context.Context, child plan.Child) error {
 	return nil
 }
 
-func (e execution) apply(ctx context.Context, child plan.Child, uid types.UID) error {
+func (e *execution) apply(ctx context.Context, child plan.Child, uid types.UID) error {
 	return e.applyAs(ctx, child, uid, "")
 }
 
 // adopt takes over a retained object, once nobody can claim it any more.
-func (e execution) adopt(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
+func (e *execution) adopt(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
 	databases, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for the former owner: %w", err)
@@ -128,7 +161,7 @@ func (e execution) adopt(ctx context.Context, child plan.Child, uid, formerOwner
 
 // applyAs applies a child to the object of this UID, provided that it is still
 // ours, or formerOwner's.
-func (e execution) applyAs(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
+func (e *execution) applyAs(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
 	resource, writer, err := e.writer(child.Kind)
 	if err != nil {
 		return err
@@ -143,7 +176,7 @@ func (e execution) applyAs(ctx context.Context, child plan.Child, uid, formerOwn
 
 // fieldsFor judges a live object, and returns what to apply to it. A Secret
 // keeps the password that it has: what was read or made before may be older.
-func (e execution) fieldsFor(child plan.Child, formerOwner types.UID) kit.Existing {
+func (e *execution) fieldsFor(child plan.Child, formerOwner types.UID) kit.Existing {
 	return func(live metav1.Object) (map[string]any, error) {
 		verdict := e.claimant.Judge(child, live)
 		switch {
@@ -166,7 +199,7 @@ func (e execution) fieldsFor(child plan.Child, formerOwner types.UID) kit.Existi
 }
 
 // useClaim looks at a volume claim that is about to be mounted.
-func (e execution) useClaim(ctx context.Context, claim plan.Child) error {
+func (e *execution) useClaim(ctx context.Context, claim plan.Child) error {
 	_, writer, err := e.writer(claim.Kind)
 	if err != nil {
 		return err
@@ -190,7 +223,7 @@ func (e execution) useClaim(ctx context.Context, claim plan.Child) error {
 	return e.adopt(ctx, claim, live.GetUID(), verdict.FormerOwner)
 }
 
-func (e execution) evict(ctx context.Context, eviction plan.Evict) error {
+func (e *execution) evict(ctx context.Context, eviction plan.Evict) error {
 	err := e.config.Kubernetes.CoreV1().Pods(e.key.Namespace).EvictV1(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: eviction.Pod, Namespace: e.key.Namespace},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &eviction.UID}},
@@ -205,7 +238,7 @@ func (e execution) evict(ctx context.Context, eviction plan.Evict) error {
 	return nil
 }
 
-func (e execution) delete(ctx context.Context, deletion plan.Delete) error {
+func (e *execution) delete(ctx context.Context, deletion plan.Delete) error {
 	resource, writer, err := e.writer(deletion.Ref.Kind)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ type writer interface {
 
 // writer returns the writer for a kind, and the resource that it writes. What
 // holds data or opens it is pinned to the version that was read.
-func (e execution) writer(kind plan.Kind) (schema.GroupResource, writer, error) {
+func (e *execution) writer(kind plan.Kind) (schema.GroupResource, writer, error) {
 	core, apps := e.config.Kubernetes.CoreV1(), e.config.Kubernetes.AppsV1()
 	namespace := e.key.Namespace
 	switch kind {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"coolops.cn/database-manager/internal/dbclient"
@@ -24,6 +25,10 @@ const callLimit = time.Second
 
 // ErrRefused says that the member doesn't accept the operator's credentials.
 var ErrRefused = errors.New("it refuses the operator's password")
+
+// SilenceDriver keeps the driver from logging on its own, for the whole
+// process: what it would log is returned as errors, too, which are reported once.
+func SilenceDriver() { logging.Disable() }
 
 // Connection asks one member, over and over.
 type Connection struct{ client *goredis.Client }
