@@ -70,7 +70,7 @@ and the API server is reached on a port of 127.0.0.1. A first start builds Kuber
 	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
 	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
 	root.AddCommand(s.up(), s.down(), s.status(), s.kubeconfig(), s.kubectl(), s.logs(),
-		s.loadImage(), buildImage(), s.build(), s.images())
+		s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
 	root.AddCommand(s.internal()...)
 	return root
 }

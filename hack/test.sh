@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Usage: hack/test.sh [STEP…]
+#
+# Runs the steps that are named, or all, in this order:
+#
+#   build        builds the programs, Kubernetes among them, and the images
+#   verify       nothing that is generated, nor any go.sum, is stale
+#   lint         go vet, golangci-lint, shellcheck
+#   unit         tests that need nothing but Go, with the race detector
+#   engines      tests against the real database servers, as plain processes
+#   integration  tests against a real API server
+#   localcluster the local cluster's own tests (needs root)
+#   e2e          real databases on a real node (needs root)
+#
+# It uses clusters of its own, which it removes, and so runs beside a make up.
+# It prints how long each step took, and ends with a summary of all tests.
+
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly all=(build verify lint unit engines integration localcluster e2e)
+readonly id=$$
+results=$(mktemp -d)
+clusters=()
+times=()
+
+finish() {
+	local code=$?
+	for cluster in "${clusters[@]}"; do
+		bin/localcluster --name "${cluster}" down || code=1
+	done
+	rm -rf "${results}"
+	exit "${code}"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# test NAME ARGUMENTS… runs go test through gotestsum and keeps the results.
+run_tests() {
+	local name=$1
+	shift
+	go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+		--hide-summary=skipped --jsonfile="${results}/${name}.json" -- -count=1 -shuffle=on "$@"
+}
+
+# in_localcluster COMMAND… runs in the local cluster's module, with the settings
+# that Kubernetes is compiled with: others would compile all of it again.
+in_localcluster() { (cd localcluster && CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off "$@"); }
+
+cluster_up() {
+	local name=$1
+	shift
+	clusters+=("${name}")
+	bin/localcluster --name "${name}" up "$@"
+}
+
+step_build() {
+	hack/build.sh image
+	bin/localcluster build
+}
+
+step_verify() {
+	hack/verify.sh
+	local module
+	for module in . localcluster localcluster/coredns hack/tools hack/tools/lint; do
+		(cd "${module}" && go mod tidy -diff) || {
+			echo "go.mod or go.sum of ${module} is stale: run go mod tidy there" >&2
+			return 1
+		}
+	done
+}
+
+step_lint() {
+	hack/tools.sh shellcheck
+	git ls-files '*.sh' .ci/run | xargs shellcheck
+	go vet ./...
+	go vet -tags=realengine,integration,e2e ./...
+	in_localcluster go vet -tags=e2e ./...
+	go build -modfile=hack/tools/lint/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run ./...
+	in_localcluster ../bin/golangci-lint run --config=../.golangci.yml ./...
+}
+
+step_unit() {
+	hack/tools.sh gcc
+	run_tests unit -race ./...
+	(
+		cd localcluster
+		export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
+		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+			--hide-summary=skipped --jsonfile="${results}/unit-localcluster.json" -- -count=1 -shuffle=on ./...
+	)
+}
+
+step_engines() {
+	eval "$(hack/engines.sh)"
+	run_tests engines -race -tags=realengine ./internal/dbclient/... ./internal/engine/...
+}
+
+step_integration() {
+	cluster_up "test-api-${id}" --control-plane-only
+	TEST_KUBECONFIG=$(bin/localcluster --name "test-api-${id}" kubeconfig)
+	export TEST_KUBECONFIG
+	run_tests integration -race -tags=integration ./test/integration/...
+}
+
+step_localcluster() {
+	LOCALCLUSTER=${PWD}/bin/localcluster LOCALCLUSTER_SOURCE=${PWD}/localcluster in_localcluster \
+		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+		--hide-summary=skipped --jsonfile="${results}/localcluster.json" -- -count=1 -shuffle=on -tags=e2e -timeout=15m ./e2e/...
+}
+
+step_e2e() {
+	local name=test-e2e-${id}
+	cluster_up "${name}"
+	bin/localcluster --name "${name}" load-image bin/database-manager.tar
+	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
+	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
+		rollout status deployment/database-manager --timeout=2m
+	E2E_KUBECONFIG=$(bin/localcluster --name "${name}" kubeconfig)
+	export E2E_KUBECONFIG
+	run_tests e2e -tags=e2e -timeout=15m ./test/e2e/...
+}
+
+steps=("$@")
+((${#steps[@]})) || steps=("${all[@]}")
+for step in "${steps[@]}"; do
+	if [[ " ${all[*]} " != *" ${step} "* ]]; then
+		echo "no step ${step}: there are ${all[*]}" >&2
+		exit 2
+	fi
+done
+[[ -x bin/localcluster && -f bin/database-manager.tar ]] || hack/build.sh image
+
+for step in "${steps[@]}"; do
+	printf '\n==> %s\n' "${step}"
+	start=${SECONDS}
+	"step_${step}"
+	times+=("$(printf '%-13s %5d s' "${step}" "$((SECONDS - start))")")
+done
+
+printf '\n'
+printf '%s\n' "${times[@]}" "all           $(printf '%5d' "${SECONDS}") s"
+if compgen -G "${results}/*.json" >/dev/null; then
+	printf '\n'
+	cat "${results}"/*.json >"${results}/all"
+	go tool -modfile=hack/tools/go.mod gotestsum --format=none --hide-summary=skipped --raw-command -- cat "${results}/all"
+fi
