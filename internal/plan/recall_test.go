@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+func secretNamed(name string, labels map[string]string, password string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, CreationTimestamp: metav1.NewTime(noon())},
+		Data:       map[string][]byte{PasswordKey: []byte(password)},
+	}
+}
+
+func TestWhatIsRecalled(t *testing.T) {
+	ours := retained("redis", "db", "first", "gone")
+	for sentence, row := range map[string]struct {
+		database *snapshotBuilder
+		want     Recorded
+		reason   string
+	}{
+		"nothing, by a new database": {aDatabase(), Recorded{DataID: string(ourUID)}, ""},
+		"the data set and the password of what was left behind": {
+			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")),
+			Recorded{DataID: "first", Auth: Credential{Password: "old"}}, "",
+		},
+		"no data set, by a database that keeps nothing": {
+			aDatabase().ephemeral().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: ours}}),
+			Recorded{DataID: string(ourUID)}, "",
+		},
+		"no data set of another engine": {
+			aDatabase().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("mysql", "db", "d", "x")}}),
+			Recorded{DataID: string(ourUID)}, "",
+		},
+		"nothing, where two data sets are mixed": {
+			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")).
+				with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("redis", "db", "second", "gone")}}),
+			Recorded{}, v1alpha1.ReasonRetainedDataMismatch,
+		},
+		"nothing, where a Secret has no password": {
+			aDatabase().with(KindSecret, secretNamed("db-admin", ours, "")), Recorded{}, v1alpha1.ReasonSecretMissing,
+		},
+		"the password of a Secret that was just lost, and how old it is": {
+			func() *snapshotBuilder {
+				b := aDatabase()
+				b.LastSeen = map[string]*corev1.Secret{"db-auth": secretNamed("db-auth", ours, "known")}
+				return b
+			}(),
+			Recorded{DataID: string(ourUID), Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}}, "",
+		},
+		"the version from the operator's Secret, where the workload is gone": {
+			func() *snapshotBuilder {
+				secret := secretNamed("db-admin", ours, "p")
+				secret.Labels[v1alpha1.LabelDataID] = "first"
+				secret.Annotations = map[string]string{v1alpha1.AnnotationResolvedVersion: "7.9", v1alpha1.AnnotationResolvedImage: "redis:7.9"}
+				return aDatabase().with(KindSecret, secret)
+			}(),
+			Recorded{Version: "7.9", Image: "redis:7.9", DataID: "first", Admin: Credential{Password: "p"}}, "",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, problem := row.database.build().Recall()
+			if got != row.want || reasonOf(problem) != row.reason {
+				t.Errorf("got %+v and %v, want %+v and %q", got, problem, row.want, row.reason)
+			}
+		})
+	}
+}
+
+func TestNoFormattingShowsAPassword(t *testing.T) {
+	child := aSecret("db-auth", true).WithPassword("s3cret")
+	recorded := Recorded{Auth: Credential{Password: "s3cret"}}
+	for _, value := range []any{child, &child, recorded, recorded.Auth, Create{Child: child}, Apply{Child: child}, Adopt{Child: child}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			if text := fmt.Sprintf(verb, value); strings.Contains(text, "s3cret") || strings.Contains(text, "czNjcmV0") {
+				t.Errorf("%T with %s shows it: %s", value, verb, text)
+			}
+		}
+	}
+}
+
+func FuzzAPasswordStandsInASecretAsItIsAndInAURIEscaped(f *testing.F) {
+	for _, seed := range []string{"", "plain", "a b", "p@ss:w/rd?#%", "+", "$(password|uri)", "\x00é"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, password string) {
+		child := aSecret("db-auth", true)
+		child.Template = map[string]string{PasswordKey: PasswordMark, "uri": "redis://app:" + PasswordInURIMark + "@db:6379/0"}
+		data := decode(t, child.WithPassword(password))
+		if data[PasswordKey] != password {
+			t.Errorf("the password became %q", data[PasswordKey])
+		}
+		checkURI(t, data["uri"], password)
+		if child.Fields["data"] != nil {
+			t.Error("the child itself was changed")
+		}
+	})
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+func waitingFor(reason, message string) func(*Member) {
+	return func(m *Member) {
+		m.Probe = Probe{}
+		m.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Image: "redis:typo", RestartCount: 4,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
+		}}
+	}
+}
+
+func unschedulable(message string) func(*Member) {
+	return func(m *Member) {
+		m.Probe = Probe{}
+		m.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}}
+	}
+}
+
+func TestReadySays(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		database *snapshotBuilder
+		outcome  Outcome
+		status   metav1.ConditionStatus
+		reason   string
+		degraded bool
+		message  string
+	}{
+		"Available when every member answers": {
+			aDatabase().withMember(), Outcome{IsDone: true}, metav1.ConditionTrue, v1alpha1.ReasonAvailable, false, "Every member answers",
+		},
+		"EphemeralStorage when it answers and keeps nothing": {
+			aDatabase().ephemeral().withMember(), Outcome{IsDone: true}, metav1.ConditionTrue, v1alpha1.ReasonEphemeralStorage, false, "the data goes when the pod does",
+		},
+		"Creating while there is no pod": {
+			aDatabase(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "doesn't exist yet",
+		},
+		"WaitingForMember while a pod is missing that was there": {
+			aDatabase().wasReady(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonWaitingForMember, false, "doesn't exist yet",
+		},
+		"Creating while the engine loads": {
+			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Pod.Status.ContainerStatuses[0].Started = new(false) }),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "is starting",
+		},
+		"Creating while the member answers and no Service leads to it": {
+			aDatabase().withMember(func(m *Member) { m.Pod.Status.Conditions = nil }),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "behind its Service",
+		},
+		"EngineNotResponding when it ran and falls silent": {
+			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Probe.Failure = "no answer within 1s" }),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "no answer within 1s",
+		},
+		"ImagePullFailed with the pod and the image": {
+			aDatabase().withMember(waitingFor("ImagePullBackOff", "not found")),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, true, "Pod db-0 can't get the image redis:typo",
+		},
+		"CrashLooping with the exit code": {
+			aDatabase().withMember(waitingFor("CrashLoopBackOff", "back-off")),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCrashLooping, true, "exit code 1",
+		},
+		"PodRefused when the container can't be made": {
+			aDatabase().withMember(waitingFor("CreateContainerConfigError", "image has non-numeric user")),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "non-numeric user",
+		},
+		"PodUnschedulable with the scheduler's sentence": {
+			aDatabase().withMember(unschedulable("0/1 nodes are available: 1 Insufficient cpu.")),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodUnschedulable, true, "Insufficient cpu",
+		},
+		"VolumePending when the sentence is about a volume": {
+			aDatabase().withMember(unschedulable(`0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.`)),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonVolumePending, true, "unbound",
+		},
+		"PodRefused when the Deployment can't make its pod": {
+			aDatabase().ephemeral().with(KindDeployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "db"},
+				Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}}}),
+			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "exceeded quota",
+		},
+		"ReplicationNotAvailable when more members are asked for": {
+			aDatabase().withReplicas(3).withMember(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonReplicationNotAvailable, true, "spec.replicas is 3",
+		},
+		"what the executor ran into before anything else": {
+			aDatabase().withMember(), Outcome{Problem: &Problem{Reason: v1alpha1.ReasonConflict, Message: "Service db exists"}},
+			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Service db exists",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			status := Report(row.database.build(), Plan{}, row.outcome, noon())
+			ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+			if ready.Status != row.status || ready.Reason != row.reason || !strings.Contains(ready.Message, row.message) {
+				t.Errorf("Ready is %s/%s: %s; want %s/%s with %q", ready.Status, ready.Reason, ready.Message, row.status, row.reason, row.message)
+			}
+			if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDegraded); got != row.degraded {
+				t.Errorf("Degraded is %t, want %t", got, row.degraded)
+			}
+			for _, condition := range status.Conditions {
+				if condition.ObservedGeneration != row.database.Database.Generation {
+					t.Errorf("%s is of generation %d", condition.Type, condition.ObservedGeneration)
+				}
+			}
+		})
+	}
+}
+
+func (b *snapshotBuilder) withReplicas(replicas int32) *snapshotBuilder {
+	b.Database.Spec.Replicas = &replicas
+	return b
+}
+
+// wasReady gives the database a status of better times.
+func (b *snapshotBuilder) wasReady() *snapshotBuilder {
+	b.Database.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable,
+		LastTransitionTime: metav1.NewTime(noon().Add(-time.Hour))}}
+	return b
+}
+
+func TestTheStatusCountsWhatAnswers(t *testing.T) {
+	status := Report(aDatabase().withMember().build(), Plan{}, Outcome{IsDone: true}, noon())
+	if status.Replicas != 1 || status.ReadyReplicas != 1 || status.AvailableReplicas != 1 || status.CurrentPrimary != "db-0" ||
+		status.CurrentVersion != "8.0.6" || status.ObservedGeneration != 3 || status.SecretName != "db-auth" {
+		t.Errorf("got %+v", status)
+	}
+	silent := Report(aDatabase().withMember(func(m *Member) { m.Probe.Answers = false }).build(), Plan{}, Outcome{IsDone: true}, noon())
+	if silent.Replicas != 1 || silent.AvailableReplicas != 0 || silent.CurrentPrimary != "" || silent.CurrentVersion != "" || silent.Members[0].Ready {
+		t.Errorf("got %+v for a member that is silent", silent)
+	}
+}
+
+func TestAPassThatFailedIsNotCalledActedUpon(t *testing.T) {
+	if got := Report(aDatabase().build(), Plan{}, Outcome{}, noon()).ObservedGeneration; got != 0 {
+		t.Errorf("observedGeneration is %d, want that of the pass before", got)
+	}
+}
+
+func TestATransitionIsDatedOnce(t *testing.T) {
+	database := aDatabase().wasReady().withMember()
+	database.Database.Status = Report(database.build(), Plan{}, Outcome{IsDone: true}, noon())
+	later := Report(database.build(), Plan{}, Outcome{IsDone: true}, noon().Add(time.Hour))
+	if at := meta.FindStatusCondition(later.Conditions, v1alpha1.ConditionReady).LastTransitionTime; !at.Time.Equal(noon().Add(-time.Hour)) {
+		t.Errorf("Ready changed at %s, though it didn't", at)
+	}
+}
