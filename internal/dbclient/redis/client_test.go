@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"coolops.cn/database-manager/internal/dbclient"
+	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+func TestInfoIsRead(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		info string
+		want plan.EngineState
+		fail string
+	}{
+		"of a primary": {
+			"# Server\r\nredis_version:8.0.6\r\nrun_id:abc\r\n\r\n# Replication\r\nrole:master\r\n# Persistence\r\nloading:0\r\n",
+			plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "abc"}, "",
+		},
+		"of a replica that loads": {
+			"redis_version:8.0.6\r\nrun_id:abc\r\nrole:slave\r\nloading:1\r\n",
+			plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "8.0.6", RunID: "abc", IsLoading: true}, "",
+		},
+		"and refused without a role":       {"redis_version:8.0.6\r\n", plan.EngineState{}, "what role"},
+		"and refused where it is nonsense": {"\x00:\n::\n", plan.EngineState{}, "what role"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := parseInfo(row.info)
+			if got != row.want || (err == nil) != (row.fail == "") || err != nil && !strings.Contains(err.Error(), row.fail) {
+				t.Errorf("got %+v and %v, want %+v and %q", got, err, row.want, row.fail)
+			}
+		})
+	}
+}
+
+func TestAMemberThatIsntThereFailsWithoutNamingAddressOrPassword(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	SilenceDriver()
+	connection := Dial(dbclient.Target{Address: address, Username: "operator", Password: "s3cret"})
+	_, err = connection.State(t.Context())
+	if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), address) {
+		t.Errorf("got %v", err)
+	}
+	if err := connection.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func TestErrorsAreWordedForAStatus(t *testing.T) {
+	for message, want := range map[string]string{
+		"WRONGPASS invalid username-password pair or user is disabled.": ErrRefused.Error(),
+		"NOPERM this user has no permissions":                           ErrRefused.Error(),
+		"LOADING Redis is loading the dataset in memory":                "loading its data",
+		"BUSY Redis is busy running a script":                           "it answers BUSY",
+		"dial tcp 10.0.0.7:6379: connect: connection refused":           "the connection fails",
+	} {
+		if got := describe(serverError(message)).Error(); !strings.Contains(got, want) {
+			t.Errorf("%q became %q, want %q", message, got, want)
+		}
+	}
+	if got := describe(context.DeadlineExceeded); errors.Is(got, ErrRefused) || !strings.Contains(got.Error(), "no answer within 1s") {
+		t.Errorf("a time-out became %q", got)
+	}
+}
+
+// serverError is an error as a server answers it.
+type serverError string
+
+func (e serverError) Error() string { return string(e) }
+
+// RedisError marks it for the driver.
+func (serverError) RedisError() {}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files in testdata anew")
+
+func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
+	for folder, durable := range map[string]bool{"durable": true, "ephemeral": false} {
+		for name, content := range (Engine{}).Files(durable) {
+			t.Run(folder+"/"+name, func(t *testing.T) {
+				path := filepath.Join("testdata", folder, name)
+				if *update {
+					if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if content != string(want) {
+					t.Errorf("it is\n%s\nwant (go test -update renews it; databases that exist would be restarted)\n%s", content, want)
+				}
+			})
+		}
+	}
+}
+
+func TestEveryVersionHasAnImageAndTheDefaultIsOneOfThem(t *testing.T) {
+	engine := Engine{}
+	for _, version := range engine.Versions() {
+		if image, isKnown := engine.Image(version); !isKnown || !strings.HasPrefix(image, "redis:"+version) {
+			t.Errorf("version %s has the image %q", version, image)
+		}
+	}
+	if !slices.Contains(engine.Versions(), engine.DefaultVersion()) {
+		t.Errorf("the default %s isn't among %v", engine.DefaultVersion(), engine.Versions())
+	}
+	if image, isKnown := engine.Image("0.9"); isKnown {
+		t.Errorf("version 0.9 has the image %q", image)
+	}
+}
+
+// unquote reads a value as Redis' sdssplitargs does.
+func unquote(t *testing.T, quoted string) string {
+	t.Helper()
+	if !strings.HasPrefix(quoted, `"`) {
+		return quoted
+	}
+	if len(quoted) < 2 || !strings.HasSuffix(quoted, `"`) {
+		t.Fatalf("%q has no closing quote", quoted)
+	}
+	inner := quoted[1 : len(quoted)-1]
+	var value strings.Builder
+	for i := 0; i < len(inner); i++ {
+		switch {
+		case inner[i] == '"':
+			t.Fatalf("%q ends early", quoted)
+		case inner[i] != '\\':
+			value.WriteByte(inner[i])
+		case i+3 < len(inner) && inner[i+1] == 'x':
+			value.WriteByte(hexDigit(t, inner[i+2])<<4 | hexDigit(t, inner[i+3]))
+			i += 3
+		case i+1 < len(inner):
+			value.WriteByte(inner[i+1])
+			i++
+		}
+	}
+	return value.String()
+}
+
+func hexDigit(t *testing.T, char byte) byte {
+	t.Helper()
+	index := strings.IndexByte("0123456789abcdef", char)
+	if index < 0 {
+		t.Fatalf("%q isn't a hexadecimal digit", char)
+	}
+	return byte(index)
+}
+
+func FuzzAQuotedValueIsReadAsItWas(f *testing.F) {
+	for _, seed := range []string{"", "plain", "two words", `"`, `\`, "line\nsave 1 1", "#", "\x00\xff", "é", "'"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		quoted := quote(value)
+		if strings.ContainsAny(quoted, "\n\r\x00") {
+			t.Errorf("%q spans lines", quoted)
+		}
+		if got := unquote(t, quoted); got != value {
+			t.Errorf("%q became %q, which reads %q", value, quoted, got)
+		}
+	})
+}
