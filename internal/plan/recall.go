@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,12 +88,20 @@ func AuthSecretName(stem string) string { return stem + "-auth" }
 // AdminSecretName is the name of the Secret with the operator's credentials.
 func AdminSecretName(stem string) string { return stem + "-admin" }
 
-// recallDataID returns the data id that the retained objects of this stem and
-// engine agree on; the database's own UID where there are none. Objects of
+// recallDataID returns the data id of the workload, or, where there is none yet,
+// the one that the retained objects of this stem and engine agree on; the database's own UID where there are none. Objects of
 // another engine are refused where they would be used.
 func (s Snapshot) recallDataID() (string, *Problem) {
 	if !s.isDurable() {
 		return string(s.Database.UID), nil
+	}
+	// A workload that exists has it in its claim template, which can't be changed.
+	if statefulSet, exists := s.Objects[s.workloadRef()].(*appsv1.StatefulSet); exists && s.isControlled(statefulSet) {
+		for _, template := range statefulSet.Spec.VolumeClaimTemplates {
+			if id := template.Labels[v1alpha1.LabelDataID]; id != "" {
+				return id, nil
+			}
+		}
 	}
 	found := map[string]Ref{}
 	for _, ref := range slices.SortedFunc(maps.Keys(s.Objects), compareRefs) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,6 +46,16 @@ func TestWhatIsRecalled(t *testing.T) {
 			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")).
 				with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("redis", "db", "second", "gone")}}),
 			Recorded{}, v1alpha1.ReasonRetainedDataMismatch,
+		},
+		"the data set of the workload, whatever else there is": {
+			func() *snapshotBuilder {
+				b := aDatabase()
+				workload := asObject(b.Database, aChild(Ref{KindStatefulSet, "db"}))
+				statefulSet, _ := workload.(*appsv1.StatefulSet)
+				statefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Labels: ours}}}
+				return b.with(KindStatefulSet, statefulSet).with(KindSecret, secretNamed("db-auth", retained("redis", "db", "second", "gone"), "p"))
+			}(),
+			Recorded{DataID: "first", Auth: Credential{Password: "p"}}, "",
 		},
 		"nothing, where a Secret has no password": {
 			aDatabase().with(KindSecret, secretNamed("db-admin", ours, "")), Recorded{}, v1alpha1.ReasonSecretMissing,

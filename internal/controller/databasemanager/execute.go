@@ -77,7 +77,7 @@ func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
 // first child is made and before each object is made or taken over that nothing
 // collects: a cache that hasn't seen the database go would leave it behind.
 func (e *execution) confirmExistence(ctx context.Context, action plan.Action) error {
-	isStray := false
+	var isStray bool
 	switch action := action.(type) {
 	case plan.Create:
 		isStray = action.Child.IsRetained
