@@ -33,13 +33,13 @@ type operator struct {
 }
 
 // startOperator runs the operator, as its binary does, until the test ends or
-// stop is called.
-func startOperator(t *testing.T) operator {
+// stop is called. Each of the hooks is called before a request is sent.
+func startOperator(t *testing.T, hooks ...func(*http.Request)) operator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	requests := &requestLog{arrived: make(chan struct{}, 1)}
 	config := rest.CopyConfig(env.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return loggingTransport{next, requests} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return loggingTransport{next, requests, hooks} })
 	ended := make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{Cluster: config, Workers: 4, MetricsAddress: "0", HealthAddress: "0"})
@@ -100,11 +100,15 @@ func (l *requestLog) awaitQuiet(t *testing.T, quiet time.Duration) {
 }
 
 type loggingTransport struct {
-	next http.RoundTripper
-	log  *requestLog
+	next  http.RoundTripper
+	log   *requestLog
+	hooks []func(*http.Request)
 }
 
 func (t loggingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	for _, hook := range t.hooks {
+		hook(request)
+	}
 	t.log.add(request)
 	return t.next.RoundTrip(request)
 }

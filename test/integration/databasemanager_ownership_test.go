@@ -8,9 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,6 +244,52 @@ func TestADatabaseThatWasDeletedWhileTheOperatorWasDownIsGone(t *testing.T) {
 	again.requests.awaitQuiet(t, time.Second)
 	if writes := again.requests.about(namespace, true); len(writes) > 0 {
 		t.Errorf("the operator wrote for a database that is gone: %v", writes)
+	}
+}
+
+func TestNothingIsMadeForADatabaseThatHasJustBeenDeleted(t *testing.T) {
+	for sentence, nth := range map[string]int32{
+		"before its first child":                1,
+		"before its claim is taken":             2,
+		"before the first object that stays":    3,
+		"between two objects that would remain": 4,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			namespace := newNamespace(t)
+			databases := env.databases.CoolopsV1alpha1().DatabaseManagers(namespace)
+			var looks atomic.Int32
+			var mu sync.Mutex
+			var writes []string
+			operator := startOperator(t, func(request *http.Request) {
+				path := request.URL.Path
+				isLook := request.Method == http.MethodGet && strings.HasSuffix(path, namespace+"/databasemanagers/orders")
+				if isLook && looks.Add(1) == nth {
+					// It goes behind the back of the cache, at the last moment.
+					if err := databases.Delete(context.Background(), "orders", metav1.DeleteOptions{}); err != nil {
+						t.Errorf("delete the database: %v", err)
+					}
+					return
+				}
+				if request.Method == http.MethodPost && looks.Load() >= nth && strings.Contains(path, "/api/v1/namespaces/"+namespace) {
+					mu.Lock()
+					writes = append(writes, path)
+					mu.Unlock()
+				}
+			})
+			newDatabase(t, namespace, "orders", "db", durable)
+			await(t, "it is deleted", func(context.Context) error {
+				if looks.Load() < nth {
+					return fmt.Errorf("it was looked for %d times", looks.Load())
+				}
+				return nil
+			})
+			operator.requests.awaitQuiet(t, time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if len(writes) > 0 {
+				t.Errorf("made for a database that is gone: %v", writes)
+			}
+		})
 	}
 }
 

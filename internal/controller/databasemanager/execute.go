@@ -47,9 +47,18 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot
 		if err := e.carryOut(ctx, action); err != nil {
 			return outcomeOf(action, err)
 		}
-		klog.FromContext(ctx).Info("Carried out", "action", action.String())
+		klog.FromContext(ctx).V(detailOf(action)).Info("Carried out", "action", action.String())
 	}
 	return plan.Outcome{IsDone: todo.Problem == nil}, nil
+}
+
+// detailOf is the level of detail of the log at which an action belongs there:
+// 0 if it changed something.
+func detailOf(action plan.Action) int {
+	if _, isLook := action.(plan.UseClaim); isLook {
+		return 2
+	}
+	return 0
 }
 
 // outcomeOf tells what a user can help with, which goes into the status, from

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestTheCommandLine(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		arguments []string
+		refused   string
+		check     func(flags) bool
+	}{
+		"may be empty": {nil, "", func(f flags) bool {
+			return f.workers == 8 && f.metricsAddress == ":8080" && f.healthAddress == ":8081" && f.logFormat == "text"
+		}},
+		"sets what it names": {
+			[]string{"--kubeconfig=k", "--workers", "3", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1", "-v", "4", "--log-format=json"}, "",
+			func(f flags) bool {
+				return f.kubeconfig == "k" && f.workers == 3 && f.metricsAddress == "0" && f.healthAddress == "127.0.0.1:1" && f.verbosity == 4 && f.logFormat == "json"
+			},
+		},
+		"may have v in two forms":           {[]string{"--v=2"}, "", func(f flags) bool { return f.verbosity == 2 }},
+		"refuses a flag that doesn't exist": {[]string{"--nope"}, "nope", nil},
+		"refuses an argument":               {[]string{"run"}, `unexpected argument "run"`, nil},
+		"refuses no workers":                {[]string{"--workers=0"}, "--workers is 0", nil},
+		"refuses a log format":              {[]string{"--log-format=xml"}, `--log-format is "xml"`, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := parseFlags(row.arguments)
+			if row.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), row.refused) {
+					t.Errorf("got %v, want a refusal with %q", err, row.refused)
+				}
+				return
+			}
+			if err != nil || !row.check(got) {
+				t.Errorf("got %+v and %v", got, err)
+			}
+		})
+	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	read, err := parseFlags([]string{"--help"})
+	if !errors.Is(err, pflag.ErrHelp) {
+		t.Fatalf("got %v", err)
+	}
+	for _, flag := range []string{"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version"} {
+		if !strings.Contains(read.usage, flag) {
+			t.Errorf("no %s in\n%s", flag, read.usage)
+		}
+	}
+}
+
+func TestTheExitCodeSaysWhatHappened(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		arguments []string
+		code      int
+	}{
+		"help":                 {[]string{"--help"}, 0},
+		"a version":            {[]string{"--version"}, 0},
+		"a wrong flag":         {[]string{"--nope"}, 2},
+		"a missing kubeconfig": {[]string{"--kubeconfig=testdata/nothing"}, 1},
+	} {
+		if code := run(t.Context(), row.arguments); code != row.code {
+			t.Errorf("%s gives %d, want %d", sentence, code, row.code)
+		}
+	}
+}
+
+func TestTheLogIsOfTheFormatAndDetailThatWasAskedFor(t *testing.T) {
+	var out bytes.Buffer
+	logger := flags{logFormat: "json", verbosity: 2}.logger(&out)
+	logger.V(2).Info("shown", "key", "value")
+	logger.V(3).Info("hidden")
+	if text := out.String(); !strings.Contains(text, `"msg":"shown"`) || !strings.Contains(text, `"key":"value"`) || strings.Contains(text, "hidden") {
+		t.Errorf("got %s", text)
+	}
+}
