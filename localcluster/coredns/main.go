@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // coredns is CoreDNS with the plugins that a cluster's own names need, and without the cloud providers' SDKs.
 package main
 

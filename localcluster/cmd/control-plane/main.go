@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // control-plane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process,
 // and, when asked, the provisioner of local volumes. `localcluster up` starts it.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // kubectl is the upstream command, built from its module so that nothing has to be installed.
 package main
 

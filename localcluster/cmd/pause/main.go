@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // pause holds a pod's namespaces, and reaps the processes that end in them.
 package main
 

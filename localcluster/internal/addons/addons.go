@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package addons holds the manifests of what a cluster with nodes runs in itself: DNS and a storage class.
 package addons
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package build builds the programs of a cluster from Go modules into the cache.
 package build
 
@@ -5,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"coolops.cn/database-manager/localcluster/internal/cache"
 	"coolops.cn/database-manager/localcluster/internal/progress"
@@ -47,7 +51,7 @@ func (b Builder) Ensure(ctx context.Context, components []Component) (map[string
 		if err != nil {
 			return nil, err
 		}
-		paths[component.Name], err = b.Cache.Ensure(component.Name, key, func(path string) error {
+		paths[component.Name], err = b.Cache.Ensure(ctx, component.Name, key, func(path string) error {
 			return b.build(ctx, component, path)
 		})
 		if err != nil {
@@ -81,8 +85,9 @@ func ldflags() string {
 		version, KubernetesVersion, version, parts[0], version, parts[1])
 }
 
-func (b Builder) build(ctx context.Context, component Component, path string) error {
+func (b Builder) build(ctx context.Context, component Component, path string) (err error) {
 	step := b.Printer.Start("building " + component.Name)
+	defer func() { step.End(err, "built") }()
 	packages, err := b.countPackages(ctx, component)
 	if err != nil {
 		return err
@@ -97,9 +102,8 @@ func (b Builder) build(ctx context.Context, component Component, path string) er
 	}
 	messages := follow(output, step, packages)
 	if err := command.Wait(); err != nil {
-		return fmt.Errorf("%w:\n%s", err, messages)
+		return errors.Join(ctx.Err(), fmt.Errorf("%w:\n%s", err, messages))
 	}
-	step.Done("built")
 	return nil
 }
 
@@ -107,16 +111,19 @@ func (b Builder) build(ctx context.Context, component Component, path string) er
 func follow(output io.Reader, step *progress.Step, packages int) string {
 	var messages strings.Builder
 	compiled := 0
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		line := lines.Text()
-		if strings.ContainsAny(line, " :") {
-			messages.WriteString(line + "\n")
-			continue
+	for reader := bufio.NewReader(output); ; {
+		line, err := reader.ReadString('\n')
+		switch {
+		case strings.ContainsAny(line, " :"):
+			messages.WriteString(line)
+		case line != "":
+			compiled++
+			step.Update("%d of at most %d packages compiled", compiled, packages)
 		}
-		compiled++
-		step.Update("%d of at most %d packages compiled", compiled, packages)
+		if err != nil {
+			return messages.String()
+		}
 	}
-	return messages.String()
 }
 
 func (b Builder) countPackages(ctx context.Context, component Component) (int, error) {
@@ -131,11 +138,14 @@ func (b Builder) goCommand(ctx context.Context, component Component, args ...str
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = filepath.Join(b.Source, component.Module)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	// Interrupted, not killed, it takes its compilers with it.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
 	return command
 }
 
 func withStderr(err error) error {
-	if exit, ok := err.(*exec.ExitError); ok && len(exit.Stderr) > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 	}
 	return err

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package build
 
 // KubernetesVersion is the version of everything that is built from k8s.io/kubernetes; go.mod must name the same.

@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cache keeps what is expensive to make in the user's cache folder, under a key that is a hash of all
 // that it was made from. A fresh checkout finds it again.
 package cache
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,23 +16,35 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"coolops.cn/database-manager/localcluster/internal/filelock"
 )
 
 // Cache is a folder of entries; each is a file or a folder.
-type Cache struct{ dir string }
+type Cache struct {
+	dir string
+	// waiting is told the name of an entry that another process makes.
+	waiting func(name string)
+}
 
-// Open returns the cache in dir; an empty dir means localcluster's folder in the user's cache folder.
-func Open(dir string) (Cache, error) {
+// Open returns the cache in dir, which is made when something is put in it; an empty dir means localcluster's folder
+// in the user's cache folder. waiting, unless nil, is called when another process makes an entry that is wanted here.
+func Open(dir string, waiting func(name string)) (Cache, error) {
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return Cache{}, fmt.Errorf("no cache folder: %w; set HOME or XDG_CACHE_HOME", err)
+			return Cache{}, fmt.Errorf("no cache folder: %w; set HOME or XDG_CACHE_HOME, or name a folder with --cache-dir", err)
 		}
 		dir = filepath.Join(user, "localcluster")
 	}
-	return Cache{dir}, os.MkdirAll(dir, 0o755)
+	dir, err := filepath.Abs(dir)
+	if waiting == nil {
+		waiting = func(string) {}
+	}
+	return Cache{dir, waiting}, err
 }
 
 // Dir is the cache's folder.
@@ -45,15 +61,15 @@ func (c Cache) Has(name, key string) bool {
 
 // Ensure returns the entry's path. Where it is missing, create makes it at the temporary path that it is given; it
 // appears in the cache only when whole. Two processes that want the same entry make it once. Older entries of the
-// same name are removed, but for the newest few: another checkout may use them.
-func (c Cache) Ensure(name, key string, create func(path string) error) (string, error) {
+// same name are removed, but for the newest few, which another checkout may use, and those that are held.
+func (c Cache) Ensure(ctx context.Context, name, key string, create func(path string) error) (string, error) {
 	target := c.Path(name, key)
 	if c.Has(name, key) {
-		now := unix.NsecToTimespec(0)
-		now.Nsec = unix.UTIME_NOW
-		return target, unix.UtimesNanoAt(unix.AT_FDCWD, target, []unix.Timespec{now, now}, 0)
+		now := time.Now()
+		_ = os.Chtimes(target, now, now) // only says what was used last; a cache of another user can't be told
+		return target, nil
 	}
-	unlock, err := lock(filepath.Join(c.dir, name+".lock"))
+	unlock, err := c.Lock(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -61,11 +77,15 @@ func (c Cache) Ensure(name, key string, create func(path string) error) (string,
 	if c.Has(name, key) {
 		return target, nil
 	}
-	scratch, err := os.MkdirTemp(c.dir, ".making-"+name+"-")
-	if err != nil {
+	// One name, not a random one: what a killed process left there goes now.
+	scratch := filepath.Join(c.dir, ".making-"+name)
+	if err := os.RemoveAll(scratch); err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
+	if err := os.Mkdir(scratch, 0o755); err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }() // as above, if it can't be now
 	made := filepath.Join(scratch, "entry")
 	if err := create(made); err != nil {
 		return "", err
@@ -74,6 +94,34 @@ func (c Cache) Ensure(name, key string, create func(path string) error) (string,
 		return "", err
 	}
 	return target, c.prune(name)
+}
+
+// Lock keeps other processes from making what has that name.
+func (c Cache) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := filelock.Lock(ctx, filepath.Join(c.dir, name+".lock"), func() { c.waiting(name) })
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// Hold keeps the entry at path from being removed, for as long as the file that it returns is open in any process.
+func Hold(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	held, err := filelock.Try(file, unix.LOCK_SH)
+	if err == nil && !held {
+		err = fmt.Errorf("%s is being removed from the cache: try again", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // kept is how many entries of one name stay.
@@ -90,22 +138,23 @@ func (c Cache) prune(name string) error {
 			used[path] = info.ModTime().UnixNano()
 		}
 	}
-	slices.SortFunc(paths, func(a, b string) int { return int(min(max(used[b]-used[a], -1), 1)) })
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(used[b], used[a]) })
 	for _, path := range paths[kept:] {
-		err = errors.Join(err, os.RemoveAll(path))
+		err = errors.Join(err, removeUnheld(path))
 	}
 	return err
 }
 
-func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+func removeUnheld(path string) error {
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(err, file.Close())
+	defer func() { _ = file.Close() }()
+	if free, err := filelock.Try(file, unix.LOCK_EX); err != nil || !free {
+		return err
 	}
-	return func() { _ = file.Close() }, nil
+	return os.RemoveAll(path)
 }
 
 // keyPattern matches a Key, so that `kube` doesn't prune `kube-proxy`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cgroup makes and removes this project's own groups below the machine's cgroup mounts, which it leaves as
 // they are.
 package cgroup
@@ -37,18 +39,25 @@ func mounts() ([]mounted, error) {
 	return found, nil
 }
 
+// Mounted tells whether the machine has a cgroup file system.
+func Mounted() bool {
+	all, err := mounts()
+	return err == nil && len(all) > 0
+}
+
 // Create makes the group, given as a path like `cluster/node`, below every cgroup mount.
 func Create(group string) error {
 	all, err := mounts()
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return errors.New("this machine has no cgroup mounted: pods can't be confined")
-	}
+	return create(all, group)
+}
+
+func create(all []mounted, group string) error {
 	for _, m := range all {
 		path := m.path
-		for _, element := range strings.Split(group, "/") {
+		for element := range strings.SplitSeq(group, "/") {
 			parent := path
 			path = filepath.Join(path, element)
 			if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -83,17 +92,35 @@ func inherit(m mounted, parent, path string) error {
 	return nil
 }
 
+// handDownControllers lets parent's groups use what parent may use. Where parent is the mount's own root, that is a
+// setting of the machine: only what is missing is added, which on a machine of systemd is nothing but hugetlb, and
+// which a kubelet would add too.
 func handDownControllers(parent string) error {
-	available, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+	available, err := controllers(parent, "cgroup.controllers")
 	if err != nil {
 		return err
 	}
-	for _, controller := range strings.Fields(string(available)) {
+	handedDown, err := controllers(parent, "cgroup.subtree_control")
+	if err != nil {
+		return err
+	}
+	for _, controller := range available {
+		if !slices.Contains(podControllers(), controller) || slices.Contains(handedDown, controller) {
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// podControllers are those of v2 by which the kubelet confines pods.
+func podControllers() []string { return []string{"cpu", "cpuset", "hugetlb", "memory", "pids"} }
+
+func controllers(group, file string) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join(group, file))
+	return strings.Fields(string(content)), err
 }
 
 // Remove removes the group, with those below it, from every cgroup mount. A group is busy for a moment after its
@@ -103,16 +130,24 @@ func Remove(group string, timeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(timeout)
+	return remove(all, group, timeout)
+}
+
+func remove(all []mounted, group string, timeout time.Duration) error {
+	deadline := time.After(timeout)
 	for {
-		err = nil
+		var err error
 		for _, m := range all {
 			err = errors.Join(err, removeTree(filepath.Join(m.path, group)))
 		}
-		if err == nil || time.Now().After(deadline) {
-			return err
+		if err == nil {
+			return nil
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-deadline:
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 
@@ -133,20 +168,4 @@ func removeTree(path string) error {
 		}
 	}
 	return err
-}
-
-// Existing lists where the group exists.
-func Existing(group string) ([]string, error) {
-	all, err := mounts()
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, m := range all {
-		path := filepath.Join(m.path, group)
-		if _, err := os.Stat(path); err == nil {
-			found = append(found, path)
-		}
-	}
-	return found, nil
 }

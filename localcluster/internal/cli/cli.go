@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli is localcluster's command line.
 package cli
 
@@ -6,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"coolops.cn/database-manager/localcluster/internal/build"
 	"coolops.cn/database-manager/localcluster/internal/cache"
@@ -29,7 +33,10 @@ func (s *settings) options(controlPlaneOnly bool) (cluster.Options, error) {
 	if err != nil {
 		return cluster.Options{}, err
 	}
-	store, err := cache.Open(s.cacheDir)
+	printer := progress.NewPrinter(os.Stderr)
+	store, err := cache.Open(s.cacheDir, func(name string) {
+		printer.Printf("another process makes %s: waiting for it", name)
+	})
 	if err != nil {
 		return cluster.Options{}, err
 	}
@@ -37,10 +44,9 @@ func (s *settings) options(controlPlaneOnly bool) (cluster.Options, error) {
 	if err != nil {
 		return cluster.Options{}, err
 	}
-	printer := progress.NewPrinter(os.Stderr)
 	options := cluster.Options{
 		Builder: build.Builder{Source: source, Cache: store, Printer: printer},
-		Maker:   images.Maker{Cache: store, Lock: lock, Printer: printer},
+		Maker:   images.NewMaker(store, lock, printer),
 	}
 	if !controlPlaneOnly {
 		options.Nodes = []string{"node-1"}
@@ -59,9 +65,9 @@ func NewCommand() *cobra.Command {
 		Long: `localcluster runs Kubernetes ` + build.KubernetesVersion + ` on a bare Linux machine: a control plane in one process and a real
 node (containerd, kubelet, kube-proxy), built from Go modules and Debian packages, without a registry.
 
-Everything lives in namespaces of its own: the host's network, mounts and packages stay as they are,
-and the API server is reached on a port of 127.0.0.1. A first start builds Kubernetes, which takes
-10 to 30 minutes; later ones take seconds.`,
+Everything lives in namespaces of its own: the host's network and mounts stay as they are, and the API
+server is reached on a port of 127.0.0.1. A first start builds Kubernetes, which takes 10 to 30 minutes,
+and installs the package mmdebstrap where it is missing; later ones take seconds.`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
@@ -103,13 +109,13 @@ func (s *settings) up() *cobra.Command {
 
 func (s *settings) down() *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "End the cluster and remove everything that it made", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Use: "down", Short: "End the cluster and remove it; only what is in the cache stays", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := s.cluster()
 			if err != nil {
 				return err
 			}
-			return c.Down()
+			return c.Down(command.Context(), command.ErrOrStderr())
 		},
 	}
 }
@@ -147,20 +153,44 @@ func (s *settings) kubeconfig() *cobra.Command {
 
 func (s *settings) kubectl() *cobra.Command {
 	return &cobra.Command{
-		Use: "kubectl [--name NAME] -- ARGUMENTS", Short: "Run kubectl for the cluster", Args: cobra.ArbitraryArgs,
-		Example: "  localcluster kubectl -- get pods --all-namespaces",
-		RunE: func(_ *cobra.Command, args []string) error {
+		Use: "kubectl ARGUMENTS", Short: "Run kubectl for the cluster; flags of localcluster come before the arguments",
+		Example: "  localcluster kubectl get pods --all-namespaces",
+		// Every flag from the first that isn't ours is kubectl's.
+		DisableFlagParsing: true,
+		RunE: func(command *cobra.Command, args []string) error {
+			own, rest := splitArgs(command.InheritedFlags(), args)
+			if err := command.InheritedFlags().Parse(own); err != nil {
+				return err
+			}
 			c, err := s.cluster()
 			if err != nil {
 				return err
 			}
-			return c.Kubectl(args)
+			return c.Kubectl(rest)
 		},
 	}
 }
 
+// splitArgs parts the flags at the beginning, of those that are known, from the rest. A `--` between them is dropped.
+func splitArgs(known *pflag.FlagSet, args []string) (own, rest []string) {
+	for i := 0; i < len(args); i++ {
+		flag, isLong := strings.CutPrefix(args[i], "--")
+		name, _, hasValue := strings.Cut(flag, "=")
+		switch {
+		case args[i] == "--":
+			return args[:i], args[i+1:]
+		case !isLong || known.Lookup(name) == nil:
+			return args[:i], args[i:]
+		case !hasValue:
+			i++
+		}
+	}
+	return args, nil
+}
+
 func (s *settings) logs() *cobra.Command {
-	return &cobra.Command{
+	var follow bool
+	command := &cobra.Command{
 		Use: "logs [COMPONENT]", Short: "List the components that have a log, or print one's log", Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := s.cluster()
@@ -171,7 +201,7 @@ func (s *settings) logs() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return c.WriteLog(args[0], command.OutOrStdout())
+				return c.WriteLog(command.Context(), args[0], follow, command.OutOrStdout())
 			}
 			names, err := c.Logs()
 			for _, name := range names {
@@ -180,6 +210,8 @@ func (s *settings) logs() *cobra.Command {
 			return err
 		},
 	}
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added, until interrupted or the cluster is gone")
+	return command
 }
 
 func (s *settings) loadImage() *cobra.Command {
@@ -231,6 +263,9 @@ func (s *settings) build() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := options.Check(""); err != nil {
+				return err
+			}
 			_, err = options.Prepare(command.Context())
 			return err
 		},
@@ -248,12 +283,16 @@ func (s *settings) images() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			lock, err := options.Maker.Current(command.Context(), update)
+			if update {
+				lock, err := options.Maker.Renew(command.Context())
+				if err != nil {
+					return err
+				}
+				return lock.Write(lockFile(options.Builder.Source))
+			}
+			lock, err := options.Maker.Current(command.Context())
 			if err != nil {
 				return err
-			}
-			if update {
-				return lock.Write(lockFile(options.Builder.Source))
 			}
 			_, err = fmt.Fprint(command.OutOrStdout(), lock)
 			return err

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"coolops.cn/database-manager/localcluster/internal/images"
 )
 
 func (s *settings) imageRoot() *cobra.Command {
@@ -17,9 +15,6 @@ func (s *settings) imageRoot() *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			options, err := s.options(false)
 			if err != nil {
-				return err
-			}
-			if err := images.EnsureTools(command.Context()); err != nil {
 				return err
 			}
 			root, err := options.Maker.Root(command.Context(), args[0])

@@ -1,18 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster starts, inspects and removes local clusters. All that a cluster has lies in its state folder and
 // in namespaces that end with its processes; cgroups, which don't, carry its name.
 package cluster
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"coolops.cn/database-manager/localcluster/internal/filelock"
 	"coolops.cn/database-manager/localcluster/internal/process"
 )
 
@@ -33,6 +41,15 @@ type Config struct {
 	Binaries map[string]string `json:"binaries"`
 	// NodeRoot is the folder of the nodes' root file system in the cache.
 	NodeRoot string `json:"nodeRoot,omitempty"`
+}
+
+// cached are the paths in the cache that a running cluster needs.
+func (c Config) cached() []string {
+	paths := slices.Sorted(maps.Values(c.Binaries))
+	if c.NodeRoot != "" {
+		paths = append(paths, filepath.Dir(c.NodeRoot))
+	}
+	return paths
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?$`)
@@ -71,8 +88,12 @@ func (c *Cluster) Kubeconfig() string { return c.path("pki", adminIdentity+".kub
 // LogDir is the folder of the components' logs.
 func (c *Cluster) LogDir() string { return c.path("logs") }
 
-// Cgroup is the name of the cluster's group below each cgroup mount.
-func (c *Cluster) Cgroup() string { return "localcluster-" + c.Name }
+// Cgroup is the name of the cluster's group below each cgroup mount. Clusters of one name in different state folders
+// are different clusters.
+func (c *Cluster) Cgroup() string {
+	sum := sha256.Sum256([]byte(c.Dir))
+	return fmt.Sprintf("localcluster-%s-%x", c.Name, sum[:4])
+}
 
 // Config reads what the cluster was started with.
 func (c *Cluster) Config() (Config, error) {
@@ -108,43 +129,44 @@ func (c *Cluster) Running() (bool, error) {
 		return false, err
 	}
 	defer func() { _ = file.Close() }()
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return true, nil
-	}
-	return false, err
+	free, err := filelock.Try(file, unix.LOCK_SH)
+	return err == nil && !free, err
 }
 
-// aliveFile is locked by the cluster's process for as long as it lives, whatever ends it.
-const aliveFile = "alive"
+const (
+	// aliveFile is locked by the cluster's process for as long as it lives, whatever ends it.
+	aliveFile = "alive"
+	// completeFile tells that the start of the running process went through to its end.
+	completeFile = "complete"
+)
 
-// takeAlive locks the file for the process that is about to be started.
-func (c *Cluster) takeAlive() (*os.File, error) {
-	file, err := os.OpenFile(c.path(aliveFile), os.O_CREATE|os.O_RDWR, 0o600)
+// takeAlive locks the file for the process that is about to be started. Others may look at the lock meanwhile,
+// which takes it for a moment.
+func (c *Cluster) takeAlive(ctx context.Context) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	file, err := filelock.Lock(ctx, c.path(aliveFile), nil)
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster %q is already running", c.Name), file.Close())
+		return nil, fmt.Errorf("cluster %q is already running: %w", c.Name, err)
 	}
 	return file, nil
 }
 
-// holders are the processes that hold the alive file open: the cluster's own, found without trusting a recorded id.
-func (c *Cluster) holders() ([]process.Handle, error) { return process.WithOpenFile(c.path(aliveFile)) }
+// holders are the processes that hold the alive file's lock: the cluster's own, found without trusting a recorded id,
+// also when somebody removed the state folder.
+func (c *Cluster) holders() ([]process.Handle, error) { return process.HoldingLock(c.path(aliveFile)) }
 
-// lock keeps other commands from starting or removing this cluster meanwhile.
-func (c *Cluster) lock() (unlock func(), err error) {
+// lock keeps other commands from starting or removing this cluster meanwhile. tell is called when it has to wait.
+func (c *Cluster) lock(ctx context.Context, tell func(format string, args ...any)) (unlock func(), err error) {
 	for {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return nil, err
 		}
-		file, err := os.OpenFile(c.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		file, err := filelock.Lock(ctx, c.path("lock"), func() {
+			tell("another command is starting or removing cluster %s: waiting for it", c.Name)
+		})
 		if err != nil {
 			return nil, err
-		}
-		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-			return nil, errors.Join(err, file.Close())
 		}
 		// A `down` that held the lock has removed the file with its folder: take the new one.
 		if sameFile(file, c.path("lock")) {

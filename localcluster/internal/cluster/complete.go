@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
@@ -49,26 +51,20 @@ func (c *Cluster) Client() (kubernetes.Interface, error) {
 }
 
 // waitForAPI waits until the API server is ready, or the cluster's process has ended.
-func (c *Cluster) waitForAPI(ctx context.Context, started *os.Process) error {
+func (c *Cluster) waitForAPI(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() {
-		state, err := started.Wait()
-		if err == nil {
-			err = fmt.Errorf("its process ended (%s)", state)
-		}
-		ended <- err
-	}()
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		select {
-		case err := <-ended:
-			return false, err
-		default:
+		running, err := c.Running()
+		if err == nil && !running {
+			err = errors.New("its process ended")
 		}
-		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if err != nil {
+			return false, err
+		}
+		_, err = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return err == nil, nil
 	})
 	if wait.Interrupted(err) {
@@ -77,9 +73,9 @@ func (c *Cluster) waitForAPI(ctx context.Context, started *os.Process) error {
 	return err
 }
 
-// Complete gives the nodes their images and the cluster its DNS and storage, and waits until all of it is ready.
+// complete gives the nodes their images and the cluster its DNS and storage, and waits until all of it is ready.
 // Run again, it changes nothing.
-func (c *Cluster) Complete(ctx context.Context, prepared Prepared) error {
+func (c *Cluster) complete(ctx context.Context, prepared Prepared) error {
 	config, err := c.Config()
 	if err != nil || len(config.Nodes) == 0 {
 		return err
@@ -104,10 +100,11 @@ func (c *Cluster) waitForNodes(ctx context.Context, names []string) error {
 		return err
 	}
 	var missing []string
+	var lastErr error
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		missing = slices.Clone(names)
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		var nodes *corev1.NodeList
+		if nodes, lastErr = client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); lastErr != nil {
 			return false, nil
 		}
 		for _, node := range nodes.Items {
@@ -118,7 +115,7 @@ func (c *Cluster) waitForNodes(ctx context.Context, names []string) error {
 		return len(missing) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("nodes not ready: %q: %w", missing, err)
+		return fmt.Errorf("nodes not ready within %s: %q: %w", readyTimeout, missing, errors.Join(err, lastErr))
 	}
 	return nil
 }
@@ -181,7 +178,7 @@ func (c *Cluster) runningConfig() (Config, error) {
 
 // importImage runs the node's own ctr, in the node's root.
 func importImage(ctx context.Context, spec node.Spec, archive string) error {
-	handles, err := process.WithOpenFile(spec.AliveFile())
+	handles, err := process.HoldingLock(spec.AliveFile())
 	if err != nil {
 		return err
 	}
@@ -199,6 +196,7 @@ func importImage(ctx context.Context, spec node.Spec, archive string) error {
 	command := exec.CommandContext(ctx, "/usr/bin/ctr", "--namespace=k8s.io", "images", "import", "-")
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: fmt.Sprintf("/proc/%d/root", handles[0].PID)}
 	command.Dir, command.Stdin = "/", file
+	command.Env = []string{"CONTAINERD_SNAPSHOTTER=" + spec.Snapshotter}
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("import %s into node %s: %w: %s", archive, spec.Name, err, bytes.TrimSpace(output))
 	}

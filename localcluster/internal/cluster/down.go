@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
-	"bufio"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -22,11 +23,11 @@ const (
 
 // Down ends the cluster, running, crashed or absent, and removes all that it had. Ending its first process makes the
 // kernel end every other one, with their mounts, interfaces and packet rules; what is left then are cgroups and files.
-func (c *Cluster) Down() error {
-	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-		return cgroup.Remove(c.Cgroup(), cgroupTimeout)
-	}
-	unlock, err := c.lock()
+// A folder that somebody removed meanwhile changes nothing about it.
+func (c *Cluster) Down(ctx context.Context, messages io.Writer) error {
+	unlock, err := c.lock(ctx, func(format string, args ...any) {
+		_, _ = fmt.Fprintf(messages, format+"\n", args...) // a lost message harms nothing
+	})
 	if err != nil {
 		return err
 	}
@@ -76,16 +77,23 @@ func (c *Cluster) unmount() error {
 }
 
 func (c *Cluster) mountsBelow() ([]string, error) {
-	file, err := os.Open("/proc/self/mounts")
+	content, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
+	return mountsBelow(string(content), c.Dir), nil
+}
+
+// mountsBelow finds in /proc/self/mounts what is mounted below dir, in the order of mounting.
+func mountsBelow(mounts, dir string) []string {
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var below []string
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && strings.HasPrefix(fields[1], c.Dir+"/") {
-			below = append(below, fields[1])
+	for line := range strings.Lines(mounts) {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			if path := unescape.Replace(fields[1]); strings.HasPrefix(path, dir+"/") {
+				below = append(below, path)
+			}
 		}
 	}
-	return below, nil
+	return below
 }

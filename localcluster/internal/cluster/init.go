@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
@@ -17,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"coolops.cn/database-manager/localcluster/internal/build"
 	"coolops.cn/database-manager/localcluster/internal/network"
 	"coolops.cn/database-manager/localcluster/internal/node"
 )
@@ -38,6 +41,11 @@ const (
 	networkFD  = 3
 )
 
+const (
+	stopTimeout = 10 * time.Second
+	acceptRetry = 100 * time.Millisecond
+)
+
 // controlPlanePort is the API server's port in the cluster's network.
 const controlPlanePort = 6443
 
@@ -49,11 +57,15 @@ const controlPlanePort = 6443
 //	this namespace: bridge ──┼── control plane: etcd, API server, controllers
 //	                         └── node: containerd, kubelet, kube-proxy ── pods
 func RunInit(c *Cluster) error {
-	unix.CloseOnExec(listenerFD)
-	unix.CloseOnExec(aliveFD)
 	config, err := c.Config()
 	if err != nil {
 		return err
+	}
+	// What is inherited is for this process alone.
+	for fd := range aliveFD + 1 + len(config.cached()) {
+		if fd >= listenerFD {
+			unix.CloseOnExec(fd)
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
@@ -86,29 +98,20 @@ func RunInit(c *Cluster) error {
 	case <-ctx.Done():
 	case err = <-ended:
 	}
-	return errors.Join(err, terminate(controlPlane))
-}
-
-// terminate gives the control plane the time to stop cleanly.
-func terminate(process *os.Process) error {
-	if err := process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if process.Signal(syscall.Signal(0)) != nil {
-			break
-		}
-	}
-	return nil
+	return errors.Join(err, controlPlane.terminate())
 }
 
 // forward serves connections to listener by connections to address.
 func forward(listener net.Listener, address string) {
 	for {
 		client, err := listener.Accept()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "forwarder ended:", err)
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "accept a connection to the API server:", err)
+			<-time.After(acceptRetry) // too many open files, for one, passes
+			continue
 		}
 		go func() {
 			defer func() { _ = client.Close() }()
@@ -126,15 +129,15 @@ func forward(listener net.Listener, address string) {
 	}
 }
 
-func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*os.Process, error) {
-	args := append([]string{ExecCommand, config.Binaries["control-plane"]}, c.controlPlaneArgs(network.ControlPlaneIP().String(), controlPlanePort)...)
+func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*started, error) {
+	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(network.ControlPlaneIP().String(), controlPlanePort)...)
 	args = append(args, "--volumes-dir="+c.path("volumes"))
 	var routes []network.Route
 	for index := range config.Nodes {
 		routes = append(routes, network.Route{CIDR: network.PodCIDR(index), Via: network.NodeIP(index)})
 	}
 	return c.startMember(member{
-		name: "control-plane", args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: routes,
+		name: build.ControlPlane.Name, args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: routes,
 	}, ended)
 }
 
@@ -172,12 +175,13 @@ func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
 	name := config.Nodes[index]
 	return node.Spec{
 		Name: name, Dir: c.path("nodes", name), RootFS: config.NodeRoot,
-		Kubelet: config.Binaries["kubelet"], KubeProxy: config.Binaries["kube-proxy"],
+		Kubelet: config.Binaries[build.Kubelet.Name], KubeProxy: config.Binaries[build.KubeProxy.Name],
 		KubeletKubeconfig:   c.path("pki", kubeletIdentity(name)+".kubeconfig"),
 		KubeProxyKubeconfig: c.path("pki", kubeProxyIdentity+".kubeconfig"),
 		AuthorityFile:       c.path("pki", "ca.crt"),
 		Volumes:             c.path("volumes", name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
-		IP: network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
+		Snapshotter: node.SnapshotterFor(c.Dir),
+		IP:          network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
 	}
 }
 
@@ -190,8 +194,26 @@ type member struct {
 	routes []network.Route
 }
 
-// startMember starts the process, joins its network, and only then lets it go on.
-func (c *Cluster) startMember(m member, ended chan<- error) (*os.Process, error) {
+// started is a member that was started.
+type started struct {
+	process *os.Process
+	ended   chan struct{}
+}
+
+// terminate gives the member the time to stop cleanly.
+func (s *started) terminate() error {
+	if err := s.process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(stopTimeout):
+	}
+	return nil
+}
+
+// startMember starts the process, joins its network, and only then lets it go on. ended is told when it ends.
+func (c *Cluster) startMember(m member, ended chan<- error) (*started, error) {
 	log, err := os.OpenFile(filepath.Join(c.LogDir(), m.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -208,11 +230,16 @@ func (c *Cluster) startMember(m member, ended chan<- error) (*os.Process, error)
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", m.name, err)
 	}
-	go func() { ended <- fmt.Errorf("%s ended: %v; see %s", m.name, command.Wait(), log.Name()) }()
+	result := &started{command.Process, make(chan struct{})}
+	go func() {
+		_ = command.Wait() // its state tells the same, and more
+		close(result.ended)
+		ended <- fmt.Errorf("%s ended (%s); see %s", m.name, command.ProcessState, log.Name())
+	}()
 	if err := network.Join(command.Process.Pid, m.name, m.ip, m.routes); err != nil {
 		return nil, fmt.Errorf("network of %s: %w", m.name, err)
 	}
-	return command.Process, nil
+	return result, nil
 }
 
 // AwaitNetwork waits until the parent has joined this process's network namespace: it closes its end of a pipe.

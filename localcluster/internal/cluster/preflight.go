@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
@@ -6,12 +8,14 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"coolops.cn/database-manager/localcluster/internal/cgroup"
 	"coolops.cn/database-manager/localcluster/internal/images"
 )
 
@@ -25,9 +29,15 @@ const (
 
 // Machine is what the checks before a start look at.
 type Machine struct {
-	OS        string
-	UID       int
-	HasApt    bool
+	OS  string
+	UID int
+	// HasApt and HasGo tell whether apt-get and go can be run.
+	HasApt, HasGo bool
+	// MayIsolate tells whether this process may make namespaces and interfaces in them.
+	MayIsolate bool
+	// HasCgroups tells whether a cgroup file system is mounted.
+	HasCgroups bool
+	// MemoryKiB is the memory that programs can still get.
 	MemoryKiB int64
 	// FreeBytes tells how much a user may write in the file system of a folder that may not exist yet.
 	FreeBytes func(dir string) (uint64, error)
@@ -37,9 +47,9 @@ type Machine struct {
 
 // ThisMachine looks at the machine.
 func ThisMachine() Machine {
-	_, aptErr := exec.LookPath("apt-get")
 	return Machine{
-		OS: runtime.GOOS, UID: os.Geteuid(), HasApt: aptErr == nil,
+		OS: runtime.GOOS, UID: os.Geteuid(), HasApt: isProgram("apt-get"), HasGo: isProgram("go"),
+		MayIsolate: hasCapabilities(unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN), HasCgroups: cgroup.Mounted(),
 		MemoryKiB: availableMemory(), FreeBytes: freeBytes, PortFree: portFree,
 	}
 }
@@ -50,8 +60,9 @@ type Needs struct {
 	// Built tells that the programs are in the cache, Unpacked that the container runtime and the images are.
 	Built, Unpacked bool
 	CacheDir        string
-	StateDir        string
-	Port            int
+	// StateDir is empty, and Port 0, where nothing is to be started.
+	StateDir string
+	Port     int
 }
 
 // Check refuses, in one sentence that says what to do, before anything is changed.
@@ -59,11 +70,13 @@ func (m Machine) Check(needs Needs) error {
 	if m.OS != "linux" {
 		return fmt.Errorf("this machine runs %s: a cluster needs Linux", m.OS)
 	}
-	if needs.Nodes && m.UID != 0 {
-		return errors.New("a node needs root: run it as root, or without a node with --control-plane-only")
+	if needs.Nodes {
+		if err := m.checkNode(needs); err != nil {
+			return err
+		}
 	}
-	if needs.Nodes && !needs.Unpacked && !m.HasApt {
-		return images.ErrNoApt
+	if !needs.Built && !m.HasGo {
+		return errors.New("go isn't on the PATH: it builds Kubernetes from its modules; install Go, or add its folder to the PATH")
 	}
 	if err := m.checkMemory(needs); err != nil {
 		return err
@@ -75,6 +88,20 @@ func (m Machine) Check(needs Needs) error {
 		if err := m.PortFree(needs.Port); err != nil {
 			return fmt.Errorf("port %d on 127.0.0.1 is taken: choose another with --port, or 0 for any that is free", needs.Port)
 		}
+	}
+	return nil
+}
+
+func (m Machine) checkNode(needs Needs) error {
+	switch {
+	case m.UID != 0:
+		return errors.New("a node needs root: run it as root, or without a node with --control-plane-only")
+	case !m.MayIsolate:
+		return errors.New("root may not make namespaces here, as in a container without privileges: run it on the machine itself, or without a node with --control-plane-only")
+	case !m.HasCgroups:
+		return errors.New("no cgroup file system is mounted, and without one pods can't be confined: mount one on /sys/fs/cgroup")
+	case !needs.Unpacked && !m.HasApt:
+		return images.ErrNoApt
 	}
 	return nil
 }
@@ -99,6 +126,9 @@ func (m Machine) checkDisk(needs Needs) error {
 		dir, option string
 		need        uint64
 	}{{needs.CacheDir, "--cache-dir", cache}, {needs.StateDir, "--state-dir", diskState}} {
+		if place.dir == "" {
+			continue
+		}
 		free, err := m.FreeBytes(place.dir)
 		if err != nil {
 			return fmt.Errorf("ask for the free space of %s: %w", place.dir, err)
@@ -131,18 +161,11 @@ func freeBytes(dir string) (uint64, error) {
 		var stat unix.Statfs_t
 		err := unix.Statfs(dir, &stat)
 		if errors.Is(err, unix.ENOENT) && dir != "/" {
-			dir = parentOf(dir)
+			dir = filepath.Dir(dir)
 			continue
 		}
 		return stat.Bavail * uint64(stat.Bsize), err
 	}
-}
-
-func parentOf(dir string) string {
-	if i := strings.LastIndexByte(dir, '/'); i > 0 {
-		return dir[:i]
-	}
-	return "/"
 }
 
 func portFree(port int) error {
@@ -151,4 +174,24 @@ func portFree(port int) error {
 		return err
 	}
 	return listener.Close()
+}
+
+func isProgram(name string) bool {
+	_, err := exec.LookPath(name)
+	return err == nil
+}
+
+// hasCapabilities tells whether this process has all of them in effect.
+func hasCapabilities(wanted ...int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	for _, capability := range wanted {
+		if data[capability/32].Effective&(1<<(capability%32)) == 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -31,13 +35,15 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	}
 	version, err := client.Discovery().ServerVersion()
 	if err != nil {
-		row("answers", "no: "+err.Error())
-		return fmt.Errorf("cluster %q runs and its API server doesn't answer: %w; see %s (flushed: %v)", c.Name, err, c.LogDir(), table.Flush())
+		return errors.Join(table.Flush(), fmt.Errorf("cluster %q runs and its API server doesn't answer: %w; see %s", c.Name, err, c.LogDir()))
 	}
 	row("version", version.GitVersion)
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(c.path(completeFile)); err != nil {
+		row("start", fmt.Sprintf("not complete: `localcluster up --name %s` goes on with it", c.Name))
 	}
 	for _, node := range nodes.Items {
 		state := "not ready"
@@ -62,8 +68,8 @@ func (c *Cluster) Logs() ([]string, error) {
 	return names, nil
 }
 
-// WriteLog copies a component's log.
-func (c *Cluster) WriteLog(component string, out io.Writer) error {
+// WriteLog copies a component's log. With follow it goes on with what is added, until ctx ends or the log is removed.
+func (c *Cluster) WriteLog(ctx context.Context, component string, follow bool, out io.Writer) error {
 	names, err := c.Logs()
 	if err != nil {
 		return err
@@ -71,11 +77,24 @@ func (c *Cluster) WriteLog(component string, out io.Writer) error {
 	if !slices.Contains(names, component) {
 		return fmt.Errorf("no log of %q: there are %s", component, strings.Join(names, ", "))
 	}
-	file, err := os.Open(filepath.Join(c.LogDir(), component+".log"))
+	path := filepath.Join(c.LogDir(), component+".log")
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	_, err = io.Copy(out, file)
-	return err
+	defer func() { _ = file.Close() }() // it was only read
+	tick := time.NewTicker(followInterval)
+	defer tick.Stop()
+	for {
+		if _, err := io.Copy(out, file); err != nil || !follow || !sameFile(file, path) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
+
+const followInterval = 200 * time.Millisecond

@@ -1,12 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cluster
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"coolops.cn/database-manager/localcluster/internal/build"
+	"coolops.cn/database-manager/localcluster/internal/cache"
 	"coolops.cn/database-manager/localcluster/internal/cgroup"
 	"coolops.cn/database-manager/localcluster/internal/images"
 )
@@ -28,7 +33,7 @@ type Options struct {
 	Port int
 	// Builder and Maker make what the cache lacks.
 	Builder build.Builder
-	Maker   images.Maker
+	Maker   *images.Maker
 }
 
 func (o Options) components() []build.Component {
@@ -38,21 +43,33 @@ func (o Options) components() []build.Component {
 	return build.ForNodes()
 }
 
-// Prepare makes everything that a start needs and that the cache lacks: programs, and images meanwhile.
+// Prepare makes everything that a start needs and that the cache lacks: programs, and images meanwhile. What fails
+// first ends the other.
 func (o Options) Prepare(ctx context.Context) (Prepared, error) {
 	var prepared Prepared
-	var buildErr, imagesErr error
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var wg sync.WaitGroup
-	wg.Go(func() { prepared.Binaries, buildErr = o.Builder.Ensure(ctx, o.components()) })
+	try := func(do func() error) {
+		wg.Go(func() {
+			if err := do(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	try(func() (err error) {
+		prepared.Binaries, err = o.Builder.Ensure(ctx, o.components())
+		return err
+	})
 	if len(o.Nodes) > 0 {
-		wg.Go(func() { imagesErr = o.prepareImages(ctx, &prepared) })
+		try(func() error { return o.prepareImages(ctx, &prepared) })
 	}
 	wg.Wait()
-	if err := errors.Join(buildErr, imagesErr); err != nil || len(o.Nodes) == 0 {
-		return prepared, err
+	if ctx.Err() != nil || len(o.Nodes) == 0 {
+		return prepared, context.Cause(ctx)
 	}
 	for _, image := range systemImages(prepared.Binaries) {
-		archive, err := o.Maker.Binary(image)
+		archive, err := o.Maker.Binary(ctx, image)
 		if err != nil {
 			return prepared, err
 		}
@@ -62,9 +79,6 @@ func (o Options) Prepare(ctx context.Context) (Prepared, error) {
 }
 
 func (o Options) prepareImages(ctx context.Context, prepared *Prepared) error {
-	if err := images.EnsureTools(ctx); err != nil {
-		return err
-	}
 	root, err := o.Maker.NodeRoot(ctx)
 	if err != nil {
 		return err
@@ -87,36 +101,73 @@ type Prepared struct {
 	Archives []string
 }
 
-// Up starts the cluster and waits until it can be used. On a running cluster it changes nothing.
+// Up starts the cluster and waits until it can be used. On a running cluster it changes nothing, but finishes a start
+// that was interrupted.
 func (c *Cluster) Up(ctx context.Context, options Options) error {
-	if running, err := c.Running(); err != nil || running {
-		return errors.Join(err, c.checkSame(options))
+	if running, err := c.isUp(options); err != nil || running {
+		return err
 	}
-	if err := options.check(c); err != nil {
+	if err := options.Check(c.Dir); err != nil {
 		return err
 	}
 	prepared, err := options.Prepare(ctx)
 	if err != nil {
 		return err
 	}
-	unlock, err := c.lock()
+	unlock, err := c.lock(ctx, options.Builder.Printer.Printf)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	// Another command may have started it meanwhile.
-	if running, err := c.Running(); err != nil || running {
-		return errors.Join(err, c.checkSame(options))
+	if running, err := c.isUp(options); err != nil || running {
+		return err
 	}
 	step := options.Builder.Printer.Start("starting cluster " + c.Name)
-	if err := c.start(ctx, options, prepared); err != nil {
+	err = c.bringUp(ctx, options, prepared)
+	step.End(err, "ready")
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: go on with `localcluster up --name %s`, or remove it with `localcluster down --name %s`", c.Name, c.Name)
+	}
+	if err != nil {
 		return fmt.Errorf("start cluster %s: %w; its logs are in %s", c.Name, err, c.LogDir())
 	}
-	if err := c.Complete(ctx, prepared); err != nil {
-		return fmt.Errorf("start cluster %s: %w; its logs are in %s", c.Name, err, c.LogDir())
-	}
-	step.Done("ready")
 	return nil
+}
+
+// isUp tells whether the cluster runs, as asked for, and its start is complete.
+func (c *Cluster) isUp(options Options) (bool, error) {
+	running, err := c.Running()
+	if err != nil || !running {
+		return false, err
+	}
+	if err := c.checkSame(options); err != nil {
+		return false, err
+	}
+	_, err = os.Stat(c.path(completeFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (c *Cluster) bringUp(ctx context.Context, options Options, prepared Prepared) error {
+	running, err := c.Running()
+	if err != nil {
+		return err
+	}
+	if !running {
+		if err := c.start(ctx, options, prepared); err != nil {
+			return err
+		}
+	}
+	if err := c.waitForAPI(ctx); err != nil {
+		return err
+	}
+	if err := c.complete(ctx, prepared); err != nil {
+		return err
+	}
+	return os.WriteFile(c.path(completeFile), nil, 0o600)
 }
 
 // checkSame refuses to pretend that a running cluster is what was asked for.
@@ -131,7 +182,8 @@ func (c *Cluster) checkSame(options Options) error {
 	return nil
 }
 
-func (o Options) check(c *Cluster) error {
+// Check refuses what can't succeed on this machine. stateDir is empty when nothing is to be started.
+func (o Options) Check(stateDir string) error {
 	built, err := o.Builder.Has(o.components())
 	if err != nil {
 		return err
@@ -142,65 +194,117 @@ func (o Options) check(c *Cluster) error {
 	}
 	return ThisMachine().Check(Needs{
 		Nodes: len(o.Nodes) > 0, Built: built, Unpacked: unpacked,
-		CacheDir: o.Builder.Cache.Dir(), StateDir: c.Dir, Port: o.Port,
+		CacheDir: o.Builder.Cache.Dir(), StateDir: stateDir, Port: o.Port,
 	})
 }
 
-// start starts the cluster's process and waits for its API server. A crashed cluster's data are taken up again.
+// start starts the cluster's process. A crashed cluster's data are taken up again.
 func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared) error {
-	if err := cgroup.Remove(c.Cgroup(), 5*time.Second); err != nil && len(options.Nodes) > 0 {
-		return fmt.Errorf("remove what an earlier cluster left: %w", err)
+	if err := c.removeTraces(); err != nil {
+		return err
 	}
-	port := options.Port
-	if previous, err := c.Config(); err == nil && port == 0 && portFree(previous.Port) == nil {
-		port = previous.Port
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := c.listen(options.Port)
 	if err != nil {
-		return fmt.Errorf("listen for API requests: %w", err)
+		return err
 	}
-	defer func() { _ = listener.Close() }()
+	defer func() { _ = listener.Close() }() // the cluster's process has its own copy
 	config := Config{
-		Nodes: options.Nodes, Port: listener.Addr().(*net.TCPAddr).Port,
+		Nodes: options.Nodes, Port: portOf(listener),
 		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot,
 	}
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
 		return err
 	}
-	process, err := c.spawn(config, listener.(*net.TCPListener))
+	return c.spawn(ctx, config, listener)
+}
+
+// removeTraces removes what a crashed process of this cluster left.
+func (c *Cluster) removeTraces() error {
+	holders, err := c.holders()
 	if err != nil {
 		return err
 	}
-	return c.waitForAPI(ctx, process)
+	for _, holder := range holders {
+		holder.Close()
+	}
+	if len(holders) > 0 {
+		return fmt.Errorf("process %d of the cluster still runs, though its state folder was removed: end it with `localcluster down --name %s`", holders[0].PID, c.Name)
+	}
+	if err := os.Remove(c.path(completeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := cgroup.Remove(c.Cgroup(), 5*time.Second); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	return nil
 }
 
-// spawn starts the process that the cluster lives and dies with.
-func (c *Cluster) spawn(config Config, listener *net.TCPListener) (*os.Process, error) {
-	alive, err := c.takeAlive()
-	if err != nil {
-		return nil, err
+// listen opens the API server's socket: on the port asked for, or the one of an earlier run, or any.
+func (c *Cluster) listen(port int) (*net.TCPListener, error) {
+	if previous, err := c.Config(); err == nil && port == 0 && portFree(previous.Port) == nil {
+		port = previous.Port
 	}
-	defer func() { _ = alive.Close() }()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return nil, fmt.Errorf("listen for API requests: %w", err)
+	}
+	return listener, nil
+}
+
+func portOf(listener net.Listener) int {
+	_, port, _ := net.SplitHostPort(listener.Addr().String()) // an address of the standard library has both
+	number, _ := strconv.Atoi(port)
+	return number
+}
+
+// spawn starts the process that the cluster lives and dies with. It inherits the socket, the lock of the alive file
+// and those that keep its programs in the cache.
+func (c *Cluster) spawn(ctx context.Context, config Config, listener *net.TCPListener) error {
+	alive, err := c.takeAlive(ctx)
+	if err != nil {
+		return err
+	}
+	inherited := []*os.File{alive}
+	defer func() {
+		for _, file := range inherited {
+			_ = file.Close() // nothing was written
+		}
+	}()
 	socket, err := listener.File()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = socket.Close() }()
+	inherited = []*os.File{socket, alive}
+	for _, path := range config.cached() {
+		held, err := cache.Hold(path)
+		if err != nil {
+			return err
+		}
+		inherited = append(inherited, held)
+	}
 	log, err := os.OpenFile(c.path("logs", "cluster.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = log.Close() }()
-	command := exec.Command("/proc/self/exe", InitCommand, "--name="+c.Name, "--state-dir="+parentOf(c.Dir))
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET}
+	defer func() { _ = log.Close() }() // nothing was written
+	command := c.command(config)
+	command.Dir, command.Stdout, command.Stderr, command.ExtraFiles = "/", log, log, inherited
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("start the cluster's process: %w", err)
+	}
+	return command.Process.Release()
+}
+
+// command is the cluster's process: the control plane itself, or the one that joins it with nodes. In a session of
+// its own, no signal of the terminal reaches it.
+func (c *Cluster) command(config Config) *exec.Cmd {
 	if len(config.Nodes) == 0 {
 		args := append(c.controlPlaneArgs("127.0.0.1", config.Port), fmt.Sprintf("--listen-fd=%d", listenerFD))
-		command = exec.Command(config.Binaries["control-plane"], args...)
+		command := exec.Command(config.Binaries[build.ControlPlane.Name], args...)
 		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		return command
 	}
-	command.Dir, command.Stdout, command.Stderr, command.ExtraFiles = "/", log, log, []*os.File{socket, alive}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start the cluster's process: %w", err)
-	}
-	return command.Process, nil
+	command := exec.Command("/proc/self/exe", InitCommand, "--name="+c.Name, "--state-dir="+filepath.Dir(c.Dir))
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET}
+	return command
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane runs etcd, the API server, the controller manager and the scheduler of Kubernetes
 // in one process. Their cobra commands aren't used: each may set up signal handling once a process only.
 package controlplane

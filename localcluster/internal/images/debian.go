@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package images
 
 import (
@@ -19,47 +21,88 @@ type Package struct{ Name, Version string }
 // ErrNoApt says that Debian packages can't be had on this machine.
 var ErrNoApt = errors.New("apt-get isn't installed: container runtime and images come from Debian packages; run this on Debian, or on a machine with apt")
 
-// EnsureTools installs mmdebstrap, which unpacks packages, where it is missing.
-func EnsureTools(ctx context.Context) error {
+// ensureTools installs mmdebstrap, which unpacks packages, where it is missing.
+func ensureTools(ctx context.Context) error {
 	if _, err := exec.LookPath("mmdebstrap"); err == nil {
 		return nil
 	}
+	if err := aptGet(ctx, "update"); err != nil {
+		return err
+	}
+	return aptGet(ctx, "install", "--yes", "--no-install-recommends", "mmdebstrap")
+}
+
+func aptGet(ctx context.Context, args ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return ErrNoApt
 	}
-	for _, args := range [][]string{{"update"}, {"install", "--yes", "--no-install-recommends", "mmdebstrap"}} {
-		command := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet=2"}, args...)...)
-		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w:\n%s", args[0], err, output)
-		}
+	command := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet=2", "-o", "DPkg::Lock::Timeout=120"}, args...)...)
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w:\n%s", args[0], err, lastLines(output, 20))
 	}
 	return nil
 }
 
 // mirror returns the address of the Debian mirror that this machine's apt is configured with.
 func mirror(ctx context.Context) (string, error) {
+	address, err := knownMirror(ctx)
+	if err != nil || address != "" {
+		return address, err
+	}
+	// Before the first update, as in a fresh container, apt tells nothing of its sources.
+	if err := aptGet(ctx, "update"); err != nil {
+		return "", err
+	}
+	address, err = knownMirror(ctx)
+	if err == nil && address == "" {
+		err = errors.New("apt's sources name no Debian mirror, and the images are made from Debian packages: add one to /etc/apt/sources.list")
+	}
+	return address, err
+}
+
+func knownMirror(ctx context.Context) (string, error) {
 	output, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask apt for its sources: %w", err)
 	}
-	for line := range strings.Lines(string(output)) {
-		if address, ok := strings.CutPrefix(strings.TrimSpace(line), "Debian Debian "); ok {
-			if _, err := url.Parse(address); err == nil {
-				return address, nil
-			}
-		}
-	}
-	return "", errors.New("apt's sources name no Debian mirror (or `apt-get update` was never run): the images are made from Debian packages")
+	return parseMirror(string(output)), nil
 }
 
-// unpack makes target, a folder or, when its name ends in .tar, a tar archive, from packages of a suite and what they
-// depend on. Nothing of the machine's own package state is read but the mirror's address.
-func unpack(ctx context.Context, suite string, packages []string, target string) ([]Package, error) {
-	address, err := mirror(ctx)
+// parseMirror finds the address in lines of origin, label and address; security updates have another label.
+func parseMirror(lines string) string {
+	for line := range strings.Lines(lines) {
+		if address, ok := strings.CutPrefix(strings.TrimSpace(line), "Debian Debian "); ok {
+			return address
+		}
+	}
+	return ""
+}
+
+// unpack unpacks packages. Only one process at a time asks apt, whose own locks make others fail.
+func (m *Maker) unpack(ctx context.Context, suite string, packages []string, target string) ([]Package, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("unpacking Debian packages needs root, to give the files their owners: run it as root")
+	}
+	unlock, err := m.cache.Lock(ctx, "apt")
 	if err != nil {
 		return nil, err
 	}
+	err = ensureTools(ctx)
+	var address string
+	if err == nil {
+		address, err = mirror(ctx)
+	}
+	unlock()
+	if err != nil {
+		return nil, err
+	}
+	return unpackFrom(ctx, address, suite, packages, target)
+}
+
+// unpackFrom makes target, a folder or, when its name ends in .tar, a tar archive, from packages of a suite and what
+// they depend on. Nothing of the machine's own package state is read but the mirror's address.
+func unpackFrom(ctx context.Context, address, suite string, packages []string, target string) ([]Package, error) {
 	scratch, err := os.MkdirTemp(filepath.Dir(target), ".packages-")
 	if err != nil {
 		return nil, err

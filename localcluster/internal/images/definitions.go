@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images makes container images, and the root file system of a node, from Debian packages: unpacked,
-// never configured, so that no maintainer script runs. docs/images.md says what an image's user may rely on.
+// never configured, so that no maintainer script runs. docs/localcluster.md says what an image's user may rely on.
 package images
 
 import "time"

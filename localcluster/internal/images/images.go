@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package images
 
 import (
@@ -5,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -15,9 +18,16 @@ import (
 
 // Maker makes images and the node's root file system into the cache.
 type Maker struct {
-	Cache   cache.Cache
-	Lock    Lock
-	Printer *progress.Printer
+	cache   cache.Cache
+	lock    Lock
+	printer *progress.Printer
+	// told are the names of which it was said that they differ from the lock file; once is enough.
+	told map[string]bool
+}
+
+// NewMaker returns a Maker for the versions that lock names. It must not be used by two goroutines at once.
+func NewMaker(store cache.Cache, lock Lock, printer *progress.Printer) *Maker {
+	return &Maker{cache: store, lock: lock, printer: printer, told: map[string]bool{}}
 }
 
 // Made is what a Maker made, or found in the cache.
@@ -29,17 +39,18 @@ type Made struct {
 }
 
 const (
+	nodeName     = "node"
 	packagesFile = "packages"
 	archiveFile  = "image.tar"
 	rootFile     = "rootfs.tar"
 	rootFolder   = "rootfs"
 	// format changes when the making itself does.
-	format = "1"
+	format = "2"
 )
 
 // Image returns the archive of an image.
-func (m Maker) Image(ctx context.Context, definition Definition) (Made, error) {
-	key, err := m.key(definition.Name, definition)
+func (m *Maker) Image(ctx context.Context, definition Definition) (Made, error) {
+	key, err := m.imageKey(definition)
 	if err != nil {
 		return Made{}, err
 	}
@@ -47,8 +58,8 @@ func (m Maker) Image(ctx context.Context, definition Definition) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
-	return m.make(definition.Name, "image-"+definition.Name, key, archiveFile, func(dir string) ([]Package, error) {
-		packages, err := unpack(ctx, definition.Suite, append(basePackages(), definition.Packages...), filepath.Join(dir, rootFile))
+	return m.make(ctx, definition.Name, "image-"+definition.Name, key, archiveFile, func(dir string) ([]Package, error) {
+		packages, err := m.unpack(ctx, definition.Suite, append(basePackages(), definition.Packages...), filepath.Join(dir, rootFile))
 		if err != nil {
 			return nil, err
 		}
@@ -88,47 +99,58 @@ func (d Definition) assemble(dir, base string) error {
 }
 
 // base returns the archive of a suite's shared layer.
-func (m Maker) base(ctx context.Context, suite string) (Made, error) {
-	name := "base-" + suite
+func (m *Maker) base(ctx context.Context, suite string) (Made, error) {
+	name := baseName(suite)
 	key, err := m.key(name, basePackages())
 	if err != nil {
 		return Made{}, err
 	}
-	return m.make(name, "image-"+name, key, rootFile, func(dir string) ([]Package, error) {
-		return unpack(ctx, suite, basePackages(), filepath.Join(dir, rootFile))
+	return m.make(ctx, name, "image-"+name, key, rootFile, func(dir string) ([]Package, error) {
+		return m.unpack(ctx, suite, basePackages(), filepath.Join(dir, rootFile))
 	})
 }
 
 // NodeRoot returns the folder of a node's root file system.
-func (m Maker) NodeRoot(ctx context.Context) (Made, error) {
-	key, err := m.key("node", nodePackages())
+func (m *Maker) NodeRoot(ctx context.Context) (Made, error) {
+	key, err := m.key(nodeName, nodePackages())
 	if err != nil {
 		return Made{}, err
 	}
-	return m.make("node", "node", key, rootFolder, func(dir string) ([]Package, error) {
-		return unpack(ctx, nodeSuite, nodePackages(), filepath.Join(dir, rootFolder))
+	return m.make(ctx, nodeName, nodeName, key, rootFolder, func(dir string) ([]Package, error) {
+		return m.unpack(ctx, nodeSuite, nodePackages(), filepath.Join(dir, rootFolder))
 	})
 }
 
-func (m Maker) key(name string, definition any) (string, error) {
+func baseName(suite string) string { return "base-" + suite }
+
+// key is the cache's key of what is made of the locked packages of those names.
+func (m *Maker) key(name string, definition any, others ...string) (string, error) {
 	return cache.Key(func(h cache.Hash) error {
-		h.String(format, fmt.Sprintf("%+v %v %v", definition, commonFiles(), basePackages()), formatPackages(name, m.Lock[name]))
+		h.String(format, fmt.Sprintf("%+v %+v %v", definition, commonFiles(), basePackages()), formatPackages(name, m.lock[name]))
+		for _, other := range others {
+			h.String(formatPackages(other, m.lock[other]))
+		}
 		return nil
 	})
 }
 
+// imageKey covers the base too, which is the image's first layer.
+func (m *Maker) imageKey(definition Definition) (string, error) {
+	return m.key(definition.Name, definition, baseName(definition.Suite))
+}
+
 // make returns a cached entry, or has it made, and says where its packages differ from the lock file.
-func (m Maker) make(name, entry, key, result string, create func(dir string) ([]Package, error)) (Made, error) {
-	dir, err := m.Cache.Ensure(entry, key, func(dir string) error {
-		step := m.Printer.Start("making image " + name + " from Debian packages")
+func (m *Maker) make(ctx context.Context, name, entry, key, result string, create func(dir string) ([]Package, error)) (Made, error) {
+	dir, err := m.cache.Ensure(ctx, entry, key, func(dir string) (err error) {
+		var packages []Package
+		step := m.printer.Start("making image " + name + " from Debian packages")
+		defer func() { step.End(err, "%d packages", len(packages)) }()
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
-		packages, err := create(dir)
-		if err != nil {
+		if packages, err = create(dir); err != nil {
 			return fmt.Errorf("image %s: %w", name, err)
 		}
-		step.Done("%d packages", len(packages))
 		return os.WriteFile(filepath.Join(dir, packagesFile), []byte(formatPackages(name, packages)), 0o644)
 	})
 	if err != nil {
@@ -138,30 +160,64 @@ func (m Maker) make(name, entry, key, result string, create func(dir string) ([]
 	if err != nil {
 		return Made{}, err
 	}
-	if differences := m.Lock.Differences(name, contents[name]); m.Lock != nil && len(differences) > 0 {
-		shown := differences[:min(len(differences), 5)]
-		m.Printer.Printf("image %s differs from the lock file in %d packages: %s …; `localcluster images --update-lock` records what the mirror has", name, len(differences), strings.Join(shown, ", "))
-	}
+	m.tellDifferences(name, contents[name])
 	return Made{filepath.Join(dir, result), contents[name]}, nil
 }
 
-// Has tells whether the node's root file system and all images are in the cache.
-func (m Maker) Has() (bool, error) {
-	entries := map[string]any{"node": nodePackages()}
+func (m *Maker) tellDifferences(name string, packages []Package) {
+	differences := m.lock.Differences(name, packages)
+	if m.lock == nil || len(differences) == 0 || m.told[name] {
+		return
+	}
+	m.told[name] = true
+	shown := strings.Join(differences[:min(len(differences), 5)], ", ")
+	if len(differences) > 5 {
+		shown += ", …"
+	}
+	m.printer.Printf("image %s differs from the lock file in %d packages: %s; `localcluster images --update-lock` records what the mirror has", name, len(differences), shown)
+}
+
+// entry is a name and key in the cache.
+type entry struct{ name, key string }
+
+// entries are what is made for a cluster with nodes, in the cache's terms.
+func (m *Maker) entries() ([]entry, error) {
+	key, err := m.key(nodeName, nodePackages())
+	if err != nil {
+		return nil, err
+	}
+	all := []entry{{nodeName, key}}
+	bases := map[string]bool{}
 	for _, definition := range Images() {
-		entries["image-"+definition.Name] = definition
-	}
-	for entry, definition := range entries {
-		key, err := m.key(strings.TrimPrefix(entry, "image-"), definition)
-		if err != nil || !m.Cache.Has(entry, key) {
-			return false, err
+		key, err := m.imageKey(definition)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, entry{"image-" + definition.Name, key})
+		base := baseName(definition.Suite)
+		if bases[base] {
+			continue
+		}
+		bases[base] = true
+		if key, err = m.key(base, basePackages()); err != nil {
+			return nil, err
+		}
+		all = append(all, entry{"image-" + base, key})
 	}
-	return true, nil
+	return all, nil
+}
+
+// Has tells whether the node's root file system and all images are in the cache.
+func (m *Maker) Has() (bool, error) {
+	all, err := m.entries()
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(all, func(e entry) bool { return !m.cache.Has(e.name, e.key) }), nil
 }
 
 // Binary returns the archive of an image that holds one static binary.
-func (m Maker) Binary(image BinaryImage) (string, error) {
+func (m *Maker) Binary(ctx context.Context, image BinaryImage) (string, error) {
 	key, err := cache.Key(func(h cache.Hash) error {
 		h.String(format, image.Reference, image.Command, image.User)
 		return h.Files(func(string) bool { return true }, image.Binary)
@@ -169,32 +225,17 @@ func (m Maker) Binary(image BinaryImage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return m.Cache.Ensure("image-binary-"+image.Command, key, image.WriteArchive)
+	return m.cache.Ensure(ctx, "image-binary-"+image.Command, key, image.WriteArchive)
 }
 
-// Current returns the packages of everything that is made from packages: as cached, or as the mirror has them today.
-func (m Maker) Current(ctx context.Context, anew bool) (Lock, error) {
-	if err := EnsureTools(ctx); err != nil {
-		return nil, err
-	}
-	if anew {
-		// Without a lock the keys differ from all others; and the mirror may have moved since the last time.
-		scratch, err := os.MkdirTemp(m.Cache.Dir(), ".lock-")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.RemoveAll(scratch) }()
-		if m.Cache, err = cache.Open(scratch); err != nil {
-			return nil, err
-		}
-		m.Lock = nil
-	}
+// Current returns the packages of all that is made from packages, as it is in the cache; what is missing is made.
+func (m *Maker) Current(ctx context.Context) (Lock, error) {
 	lock := Lock{}
 	root, err := m.NodeRoot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lock["node"] = root.Packages
+	lock[nodeName] = root.Packages
 	for _, definition := range Images() {
 		base, err := m.base(ctx, definition.Suite)
 		if err != nil {
@@ -204,7 +245,53 @@ func (m Maker) Current(ctx context.Context, anew bool) (Lock, error) {
 		if err != nil {
 			return nil, err
 		}
-		lock["base-"+definition.Suite], lock[definition.Name] = base.Packages, image.Packages
+		lock[baseName(definition.Suite)], lock[definition.Name] = base.Packages, image.Packages
 	}
 	return lock, nil
+}
+
+// Renew makes everything of the versions that the mirror has today, and returns them. What it made is then in the
+// cache as what that lock names, so that nothing is made twice.
+func (m *Maker) Renew(ctx context.Context) (Lock, error) {
+	unlock, err := m.cache.Lock(ctx, "renew")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	scratch := filepath.Join(m.cache.Dir(), ".renewing")
+	if err := os.RemoveAll(scratch); err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }() // the next one removes it otherwise
+	store, err := cache.Open(scratch, nil)
+	if err != nil {
+		return nil, err
+	}
+	fresh := NewMaker(store, nil, m.printer)
+	lock, err := fresh.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lock, NewMaker(m.cache, lock, m.printer).adopt(ctx, fresh)
+}
+
+// adopt moves what other made into this Maker's cache, under this Maker's keys.
+func (m *Maker) adopt(ctx context.Context, other *Maker) error {
+	theirs, err := other.entries()
+	if err != nil {
+		return err
+	}
+	ours, err := m.entries()
+	if err != nil {
+		return err
+	}
+	for i, e := range ours {
+		_, err := m.cache.Ensure(ctx, e.name, e.key, func(path string) error {
+			return os.Rename(other.cache.Path(theirs[i].name, theirs[i].key), path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

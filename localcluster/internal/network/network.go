@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package network joins network namespaces by a bridge that stands in a namespace of its own. Addresses are the same
 // in every cluster: no cluster, and no host, sees another's.
 package network

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package node
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -12,16 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"coolops.cn/database-manager/localcluster/internal/cgroup"
+	"coolops.cn/database-manager/localcluster/internal/filelock"
 )
 
 // Run turns this process, the first of its pid, mount, network and UTS namespaces, into the node. It returns when
 // told to stop by SIGTERM, or with an error when the node can't be set up; either way the kernel ends the rest.
 func Run(spec Spec) error {
-	alive, err := os.OpenFile(spec.AliveFile(), os.O_CREATE|os.O_RDWR, 0o600)
+	alive, err := filelock.Lock(context.Background(), spec.AliveFile(), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = alive.Close() }()
+	defer func() { _ = alive.Close() }() // nothing is written
 	if err := unix.Sethostname([]byte(spec.Name)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
@@ -141,12 +145,15 @@ func (s *service) waitReady() error {
 	if s.ready == nil {
 		return nil
 	}
-	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		if s.ready() {
-			return nil
+	deadline := time.After(startTimeout)
+	for !s.ready() {
+		select {
+		case <-deadline:
+			return fmt.Errorf("%s did not answer within %s: see %s", s.name, startTimeout, s.log.Name())
+		case <-time.After(pollInterval):
 		}
 	}
-	return fmt.Errorf("%s did not answer within %s: see %s", s.name, startTimeout, s.log.Name())
+	return nil
 }
 
 // reap collects every process that has ended and returns the services among them.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node runs one Kubernetes node: containerd, kubelet and kube-proxy in namespaces of their own, on a root
 // file system of Debian packages. When the node's first process ends, the kernel ends and unmounts all the rest.
 package node
@@ -5,6 +7,8 @@ package node
 import (
 	"net"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spec describes a node to the process that becomes it.
@@ -28,13 +32,15 @@ type Spec struct {
 	Logs string `json:"logs"`
 	// Cgroup is the path of the node's group below each cgroup mount.
 	Cgroup string `json:"cgroup"`
+	// Snapshotter is what containerd keeps its images and containers with.
+	Snapshotter string `json:"snapshotter"`
 	// IP and PodCIDR are the node's address and its pods' range; ClusterCIDR is that of all nodes' pods.
 	IP          net.IP `json:"ip"`
 	PodCIDR     string `json:"podCIDR"`
 	ClusterCIDR string `json:"clusterCIDR"`
 }
 
-// AliveFile is held open by the node's first process; by it the node is found from outside.
+// AliveFile is locked by the node's first process; by it the node is found from outside.
 func (s Spec) AliveFile() string { return filepath.Join(s.Dir, "alive") }
 
 // PauseImage holds a pod's namespaces.
@@ -42,3 +48,12 @@ const PauseImage = "localcluster.internal/pause:1"
 
 // DNSAddress is the Service address of the cluster's DNS.
 const DNSAddress = "10.96.0.10"
+
+// SnapshotterFor chooses a snapshotter for a folder: an overlay can't lie on an overlay, as a container's own files do.
+func SnapshotterFor(dir string) string {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err == nil && stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return "native"
+	}
+	return "overlayfs"
+}

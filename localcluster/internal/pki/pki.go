@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki writes the certificate authorities, certificates, keys and kubeconfigs of one cluster.
 package pki
 

@@ -1,12 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process finds and ends processes by what they hold, never by a recorded number alone.
 package process
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,13 +23,11 @@ type Handle struct {
 	fd  int
 }
 
-// WithOpenFile returns the processes, but for this one, that have the file open.
-func WithOpenFile(path string) ([]Handle, error) {
+// HoldingLock returns the processes, but for this one, that hold an exclusive lock on the file at that path, or did so
+// when it was removed. Those of other users are seen by root only.
+func HoldingLock(path string) ([]Handle, error) {
 	want, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	entries, err := filepath.Glob("/proc/[0-9]*")
@@ -41,22 +44,41 @@ func WithOpenFile(path string) ([]Handle, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		if hasOpen(pid, want) {
+		if holdsLock(pid, path, want) {
 			found = append(found, Handle{pid, fd})
 			continue
 		}
-		_ = unix.Close(fd)
+		_ = unix.Close(fd) // it was only looked at
 	}
 	return found, nil
 }
 
-func hasOpen(pid int, want os.FileInfo) bool {
+func holdsLock(pid int, path string, want os.FileInfo) bool {
 	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {
 		return false
 	}
-	for _, descriptor := range descriptors {
-		if info, err := os.Stat(descriptor); err == nil && os.SameFile(info, want) {
+	return slices.ContainsFunc(descriptors, func(descriptor string) bool {
+		return isFile(descriptor, path, want) && isLocked(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, filepath.Base(descriptor)))
+	})
+}
+
+func isFile(descriptor, path string, want os.FileInfo) bool {
+	if name, err := os.Readlink(descriptor); err == nil && name == path+" (deleted)" {
+		return true
+	}
+	info, err := os.Stat(descriptor)
+	return err == nil && want != nil && os.SameFile(info, want)
+}
+
+// isLocked tells whether the descriptor that info describes has an exclusive lock of flock(2).
+func isLocked(info string) bool {
+	content, err := os.ReadFile(info)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[0] == "lock:" && fields[2] == "FLOCK" && fields[4] == "WRITE" {
 			return true
 		}
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volumes makes local volumes on demand: a folder of the node that the scheduler chose, offered as a
 // PersistentVolume of type local, so that the kubelet gives it the pod's fsGroup.
 package volumes
