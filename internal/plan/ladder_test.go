@@ -24,29 +24,31 @@ func actionsOf(plan Plan) []string {
 	return described
 }
 
-func TestThePlanOf(t *testing.T) {
-	allNew := []string{
+// planCase is a database, and what is to be planned for it.
+type planCase struct {
+	database *snapshotBuilder
+	change   func(*snapshotBuilder, *Desired)
+	actions  []string
+	reason   string
+}
+
+// allNew are the actions for a database that has nothing yet.
+func allNew() []string {
+	return []string{
 		"create Service db-members", "use PersistentVolumeClaim data-db-0", "create Secret db-auth", "create Secret db-admin",
 		"create ConfigMap db-config-1", "create Service db", "create StatefulSet db",
 	}
-	for sentence, row := range map[string]struct {
-		database *snapshotBuilder
-		change   func(*snapshotBuilder, *Desired)
-		actions  []string
-		reason   string
-	}{
+}
+
+// newDatabases are databases that have children yet to be made or taken over.
+func newDatabases() map[string]planCase {
+	return map[string]planCase{
 		"a new database claims the stem, looks at its volume, and makes the rest": {
-			aDatabase(), nil, allNew, "",
+			aDatabase(), nil, allNew(), "",
 		},
 		"a new database without storage has no volume to look at": {
 			aDatabase().ephemeral(), nil,
 			[]string{"create Service db-members", "create Secret db-auth", "create Secret db-admin", "create ConfigMap db-config-1", "create Service db", "create Deployment db"}, "",
-		},
-		"a database that is as it should be is left alone": {
-			aDatabase(), whole, nil, "",
-		},
-		"a database that is being deleted is never written for": {
-			aDatabase().deleting(), nil, nil, "",
 		},
 		"a stem that another database claimed stops everything": {
 			aDatabase(), func(b *snapshotBuilder, _ *Desired) {
@@ -59,12 +61,24 @@ func TestThePlanOf(t *testing.T) {
 			aDatabase(), func(b *snapshotBuilder, _ *Desired) {
 				b.with(KindSecret, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db-auth", UID: "s", Labels: retained("redis", "db", string(ourUID), "gone")},
 					Data: map[string][]byte{PasswordKey: []byte("old")}})
-			}, slices.Concat(allNew[:2], []string{"adopt Secret db-auth"}, allNew[3:]), "",
+			}, slices.Concat(allNew()[:2], []string{"adopt Secret db-auth"}, allNew()[3:]), "",
 		},
 		"a retained claim of another engine is refused before anything that stays is made": {
 			aDatabase(), func(b *snapshotBuilder, _ *Desired) {
 				b.with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("mysql", "db", "d", "gone")}})
 			}, []string{"create Service db-members"}, v1alpha1.ReasonRetainedDataMismatch,
+		},
+	}
+}
+
+// changedDatabases are databases whose spec or children changed.
+func changedDatabases() map[string]planCase {
+	return map[string]planCase{
+		"a database that is as it should be is left alone": {
+			aDatabase(), whole, nil, "",
+		},
+		"a database that is being deleted is never written for": {
+			aDatabase().deleting(), nil, nil, "",
 		},
 		"an intent that changed is applied": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
@@ -84,6 +98,12 @@ func TestThePlanOf(t *testing.T) {
 				d.Children[4].Hash = "hash-2"
 			}, []string{"apply StatefulSet db: the intent changed"}, "",
 		},
+	}
+}
+
+// membersToReplace are databases with a member that doesn't run what is wanted.
+func membersToReplace() map[string]planCase {
+	return map[string]planCase{
 		"a member of an older revision is replaced, ready or not": {
 			aDatabase(), wholeBut(func(m *Member) {
 				m.Pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "old"
@@ -116,6 +136,12 @@ func TestThePlanOf(t *testing.T) {
 				secret.GetAnnotations()[v1alpha1.AnnotationIssuedAt] = noon().Add(-2 * time.Hour).Format(time.RFC3339)
 			}, nil, "",
 		},
+	}
+}
+
+// leftovers are databases with objects that nobody needs, or that are going.
+func leftovers() map[string]planCase {
+	return map[string]planCase{
 		"an old ConfigMap goes once no member has it mounted": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
 				whole(b, d)
@@ -143,20 +169,29 @@ func TestThePlanOf(t *testing.T) {
 				b.Objects[Ref{KindService, "db"}].SetDeletionTimestamp(new(metav1.NewTime(noon())))
 			}, nil, v1alpha1.ReasonWaitingForMember,
 		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			wanted := desired(row.database)
-			if row.change != nil {
-				row.change(row.database, &wanted)
-			}
-			got := Make(row.database.build(), wanted, nil, noon())
-			if !slices.Equal(actionsOf(got), row.actions) {
-				t.Errorf("actions are\n\t%s\nwant\n\t%s", strings.Join(actionsOf(got), "\n\t"), strings.Join(row.actions, "\n\t"))
-			}
-			if reason := reasonOf(got.Problem); reason != row.reason {
-				t.Errorf("the problem is %q, want %q", reason, row.reason)
-			}
-		})
+	}
+}
+
+func TestThePlanOf(t *testing.T) {
+	for _, rows := range []map[string]planCase{newDatabases(), changedDatabases(), membersToReplace(), leftovers()} {
+		for sentence, row := range rows {
+			t.Run(sentence, row.check)
+		}
+	}
+}
+
+// check plans for the database.
+func (c planCase) check(t *testing.T) {
+	wanted := desired(c.database)
+	if c.change != nil {
+		c.change(c.database, &wanted)
+	}
+	got := Make(c.database.build(), wanted, nil, noon())
+	if !slices.Equal(actionsOf(got), c.actions) {
+		t.Errorf("actions are\n\t%s\nwant\n\t%s", strings.Join(actionsOf(got), "\n\t"), strings.Join(c.actions, "\n\t"))
+	}
+	if reason := reasonOf(got.Problem); reason != c.reason {
+		t.Errorf("the problem is %q, want %q", reason, c.reason)
 	}
 }
 

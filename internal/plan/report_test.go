@@ -34,15 +34,18 @@ func unschedulable(message string) func(*Member) {
 	}
 }
 
+// reportCase is a database, and what Ready is to say of it.
+type reportCase struct {
+	database *snapshotBuilder
+	outcome  Outcome
+	status   metav1.ConditionStatus
+	reason   string
+	degraded bool
+	message  string
+}
+
 func TestReadySays(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		database *snapshotBuilder
-		outcome  Outcome
-		status   metav1.ConditionStatus
-		reason   string
-		degraded bool
-		message  string
-	}{
+	for sentence, row := range map[string]reportCase{
 		"Available when every member answers": {
 			aDatabase().withMember(), Outcome{IsDone: true}, metav1.ConditionTrue, v1alpha1.ReasonAvailable, false, "Every member answers",
 		},
@@ -100,21 +103,23 @@ func TestReadySays(t *testing.T) {
 			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Service db exists",
 		},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			status := Report(row.database.build(), Plan{}, row.outcome, noon())
-			ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-			if ready.Status != row.status || ready.Reason != row.reason || !strings.Contains(ready.Message, row.message) {
-				t.Errorf("Ready is %s/%s: %s; want %s/%s with %q", ready.Status, ready.Reason, ready.Message, row.status, row.reason, row.message)
-			}
-			if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDegraded); got != row.degraded {
-				t.Errorf("Degraded is %t, want %t", got, row.degraded)
-			}
-			for _, condition := range status.Conditions {
-				if condition.ObservedGeneration != row.database.Database.Generation {
-					t.Errorf("%s is of generation %d", condition.Type, condition.ObservedGeneration)
-				}
-			}
-		})
+		t.Run(sentence, row.check)
+	}
+}
+
+func (c reportCase) check(t *testing.T) {
+	status := Report(c.database.build(), Plan{}, c.outcome, noon())
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready.Status != c.status || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
+		t.Errorf("Ready is %s/%s: %s; want %s/%s with %q", ready.Status, ready.Reason, ready.Message, c.status, c.reason, c.message)
+	}
+	if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDegraded); got != c.degraded {
+		t.Errorf("Degraded is %t, want %t", got, c.degraded)
+	}
+	for _, condition := range status.Conditions {
+		if condition.ObservedGeneration != c.database.Database.Generation {
+			t.Errorf("%s is of generation %d", condition.Type, condition.ObservedGeneration)
+		}
 	}
 }
 
