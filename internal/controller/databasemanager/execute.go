@@ -41,10 +41,11 @@ type execution struct {
 func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan) (plan.Outcome, error) {
 	e := &execution{Controller: c, key: key, claimant: snapshot.Claimant(desired.DataID)}
 	for _, action := range todo.Actions {
-		if err := e.confirmExistence(ctx, action); err != nil {
-			return plan.Outcome{}, err
+		err := e.confirmExistence(ctx, action)
+		if err == nil {
+			err = e.carryOut(ctx, action)
 		}
-		if err := e.carryOut(ctx, action); err != nil {
+		if err != nil {
 			return outcomeOf(action, err)
 		}
 		klog.FromContext(ctx).V(detailOf(action)).Info("Carried out", "action", action.String())
@@ -65,9 +66,12 @@ func detailOf(action plan.Action) int {
 // what passes by trying again.
 func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
 	var problem *plan.Problem
+	var stalled *kit.Stalled
 	switch {
 	case errors.As(err, &problem):
 		return plan.Outcome{Problem: problem}, nil
+	case errors.As(err, &stalled):
+		return plan.Outcome{}, stalled
 	case apierrors.IsTooManyRequests(err):
 		return plan.Outcome{}, &kit.Wait{After: evictionRetry, Reason: err.Error()}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
