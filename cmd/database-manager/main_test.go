@@ -21,7 +21,8 @@ func TestTheCommandLine(t *testing.T) {
 			return f.workers == 8 && f.metricsAddress == ":8080" && f.healthAddress == ":8081" && f.logFormat == "text"
 		}},
 		"sets what it names": {
-			[]string{"--kubeconfig=k", "--workers", "3", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1", "-v", "4", "--log-format=json"}, "",
+			[]string{"--kubeconfig=k", "--workers", "3", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1", "-v", "4", "--log-format=json"},
+			"",
 			func(f flags) bool {
 				return f.kubeconfig == "k" && f.workers == 3 && f.metricsAddress == "0" && f.healthAddress == "127.0.0.1:1" && f.verbosity == 4 && f.logFormat == "json"
 			},

@@ -32,16 +32,20 @@ func wanted() *appsv1apply.DeploymentApplyConfiguration {
 // found is that Deployment as the API server would hold it, with defaults.
 func found() *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"app": "db"},
-			OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "db", Namespace: "shop", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"app": "db"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: new(true)}},
+		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)), MinReadySeconds: 0,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				EnableServiceLinks: new(false), RestartPolicy: corev1.RestartPolicyAlways,
 				Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
-				Containers: []corev1.Container{{Name: "database", Image: "redis:8.0", Command: []string{"run", "it"},
+				Containers: []corev1.Container{{
+					Name: "database", Image: "redis:8.0", Command: []string{"run", "it"},
 					ImagePullPolicy: corev1.PullIfNotPresent, VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
-					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}}},
+					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				}},
 			}},
 		},
 	}
@@ -67,15 +71,21 @@ func TestDriftIs(t *testing.T) {
 		"a number that is gone":     {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, "spec.replicas"},
 		"a false that became true":  {func(d *appsv1.Deployment) { d.Spec.Template.Spec.EnableServiceLinks = new(true) }, "spec.template.spec.enableServiceLinks"},
 		"an image":                  {func(d *appsv1.Deployment) { container(d).Image = "nginx" }, "spec.template.spec.containers[0].image"},
-		"an argument added to a command": {func(d *appsv1.Deployment) { container(d).Command = append(container(d).Command, "now") },
-			"spec.template.spec.containers[0].command"},
-		"arguments in another order": {func(d *appsv1.Deployment) { container(d).Command = []string{"it", "run"} },
-			"spec.template.spec.containers[0].command[0]"},
+		"an argument added to a command": {
+			func(d *appsv1.Deployment) { container(d).Command = append(container(d).Command, "now") },
+			"spec.template.spec.containers[0].command",
+		},
+		"arguments in another order": {
+			func(d *appsv1.Deployment) { container(d).Command = []string{"it", "run"} },
+			"spec.template.spec.containers[0].command[0]",
+		},
 		"a volume of another kind": {func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Volumes[0] = corev1.Volume{Name: "other"}
 		}, "spec.template.spec.volumes[0]"},
-		"a quantity": {func(d *appsv1.Deployment) { container(d).Resources.Limits["cpu"] = resource.MustParse("2") },
-			"spec.template.spec.containers[0].resources.limits.cpu"},
+		"a quantity": {
+			func(d *appsv1.Deployment) { container(d).Resources.Limits["cpu"] = resource.MustParse("2") },
+			"spec.template.spec.containers[0].resources.limits.cpu",
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			fields, err := Fields(wanted())
@@ -104,8 +114,8 @@ func TestTheHashTellsIntentsApart(t *testing.T) {
 		}
 		return sum
 	}
-	if hash(wanted()) != hash(wanted()) {
-		t.Error("the same intent has two hashes")
+	if first, second := hash(wanted()), hash(wanted()); first != second {
+		t.Errorf("the same intent has the hashes %s and %s", first, second)
 	}
 	fewer := wanted()
 	fewer.Spec.Replicas = nil

@@ -91,7 +91,7 @@ type probe[T comparable, S comparable] struct {
 }
 
 // NewProber returns a prober without members.
-func NewProber[T comparable, S comparable](config ProberConfig[T, S]) *Prober[T, S] {
+func NewProber[T, S comparable](config ProberConfig[T, S]) *Prober[T, S] {
 	return &Prober[T, S]{config: config, members: map[cache.ObjectName]map[types.UID]*probe[T, S]{}}
 }
 

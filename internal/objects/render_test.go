@@ -136,13 +136,22 @@ func TestAVersionOnceResolvedStays(t *testing.T) {
 		wantRememberedI string
 	}{
 		"the default, for a new database": {"", "", plan.Recorded{}, "redis:2.0", "2.0", "redis:2.0"},
-		"what was resolved, under a newer default": {"", "", plan.Recorded{Version: "1.0", Image: "redis:1.0.7"},
-			"redis:1.0.7", "1.0", "redis:1.0.7"},
-		"the same version asked for changes no image": {"1.0", "", plan.Recorded{Version: "1.0", Image: "redis:1.0.7"},
-			"redis:1.0.7", "1.0", "redis:1.0.7"},
+		"what was resolved, under a newer default": {
+			"", "",
+			plan.Recorded{Version: "1.0", Image: "redis:1.0.7"},
+			"redis:1.0.7", "1.0", "redis:1.0.7",
+		},
+		"the same version asked for changes no image": {
+			"1.0", "",
+			plan.Recorded{Version: "1.0", Image: "redis:1.0.7"},
+			"redis:1.0.7", "1.0", "redis:1.0.7",
+		},
 		"another version": {"2.0", "", plan.Recorded{Version: "1.0", Image: "redis:1.0.7"}, "redis:2.0", "2.0", "redis:2.0"},
-		"a version that is no longer known, while nobody changes it": {"", "", plan.Recorded{Version: "0.9", Image: "redis:0.9"},
-			"redis:0.9", "0.9", "redis:0.9"},
+		"a version that is no longer known, while nobody changes it": {
+			"", "",
+			plan.Recorded{Version: "0.9", Image: "redis:0.9"},
+			"redis:0.9", "0.9", "redis:0.9",
+		},
 		"an image of one's own isn't remembered":     {"", "own:1", plan.Recorded{Version: "1.0", Image: "redis:1.0.7"}, "own:1", "1.0", ""},
 		"the upstream image, once one's own is gone": {"", "", plan.Recorded{Version: "1.0"}, "redis:1.0", "1.0", "redis:1.0"},
 	} {

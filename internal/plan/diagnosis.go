@@ -51,8 +51,10 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
 		return diagnosis{isUnderway, v1alpha1.ReasonRolling, "A member is about to be replaced."}
 	}
 	if !snapshot.isDurable() {
-		return diagnosis{isWell, v1alpha1.ReasonEphemeralStorage,
-			"Every member answers queries. There is no spec.storage: the data goes when the pod does."}
+		return diagnosis{
+			isWell, v1alpha1.ReasonEphemeralStorage,
+			"Every member answers queries. There is no spec.storage: the data goes when the pod does.",
+		}
 	}
 	return diagnosis{isWell, v1alpha1.ReasonAvailable, "Every member answers queries."}
 }
@@ -92,8 +94,10 @@ func (s Snapshot) diagnoseMember(member Member) diagnosis {
 	case member.Probe.Answers:
 		return s.underway(fmt.Sprintf("Pod %s answers queries, and isn't behind its Service yet.", pod.Name))
 	case isStarted(pod) && member.Probe.IsAsked:
-		return diagnosis{isTroubled, v1alpha1.ReasonEngineNotResponding,
-			fmt.Sprintf("Pod %s runs, and the engine in it doesn't answer a query: %s.", pod.Name, member.Probe.Failure)}
+		return diagnosis{
+			isTroubled, v1alpha1.ReasonEngineNotResponding,
+			fmt.Sprintf("Pod %s runs, and the engine in it doesn't answer a query: %s.", pod.Name, member.Probe.Failure),
+		}
 	default:
 		return s.underway(fmt.Sprintf("Pod %s is starting.", pod.Name))
 	}
@@ -143,15 +147,21 @@ func diagnoseContainer(pod *corev1.Pod, container corev1.ContainerStatus) diagno
 	}
 	switch waiting.Reason {
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
-		return diagnosis{isTroubled, v1alpha1.ReasonImagePullFailed,
-			fmt.Sprintf("Pod %s can't get the image %s: %s: %s", pod.Name, container.Image, waiting.Reason, waiting.Message)}
+		return diagnosis{
+			isTroubled, v1alpha1.ReasonImagePullFailed,
+			fmt.Sprintf("Pod %s can't get the image %s: %s: %s", pod.Name, container.Image, waiting.Reason, waiting.Message),
+		}
 	case "CrashLoopBackOff":
-		return diagnosis{isTroubled, v1alpha1.ReasonCrashLooping,
+		return diagnosis{
+			isTroubled, v1alpha1.ReasonCrashLooping,
 			fmt.Sprintf("The database in Pod %s ends again and again (%d restarts)%s. See: kubectl logs %s --previous",
-				pod.Name, container.RestartCount, lastExit(container), pod.Name)}
+				pod.Name, container.RestartCount, lastExit(container), pod.Name),
+		}
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-		return diagnosis{isTroubled, v1alpha1.ReasonPodRefused,
-			fmt.Sprintf("Pod %s can't be started: %s: %s", pod.Name, waiting.Reason, waiting.Message)}
+		return diagnosis{
+			isTroubled, v1alpha1.ReasonPodRefused,
+			fmt.Sprintf("Pod %s can't be started: %s: %s", pod.Name, waiting.Reason, waiting.Message),
+		}
 	default:
 		return diagnosis{}
 	}

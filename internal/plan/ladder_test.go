@@ -48,19 +48,24 @@ func newDatabases() map[string]planCase {
 		},
 		"a new database without storage has no volume to look at": {
 			aDatabase().ephemeral(), nil,
-			[]string{"create Service db-members", "create Secret db-auth", "create Secret db-admin", "create ConfigMap db-config-1", "create Service db", "create Deployment db"}, "",
+			[]string{"create Service db-members", "create Secret db-auth", "create Secret db-admin", "create ConfigMap db-config-1", "create Service db", "create Deployment db"},
+			"",
 		},
 		"a stem that another database claimed stops everything": {
 			aDatabase(), func(b *snapshotBuilder, _ *Desired) {
 				b.Siblings[anotherUID] = "first"
-				b.with(KindService, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db-members",
-					OwnerReferences: []metav1.OwnerReference{{UID: anotherUID, Controller: new(true)}}}})
+				b.with(KindService, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+					Name:            "db-members",
+					OwnerReferences: []metav1.OwnerReference{{UID: anotherUID, Controller: new(true)}},
+				}})
 			}, nil, v1alpha1.ReasonConflict,
 		},
 		"a retained Secret of a former database is adopted after the stem is claimed": {
 			aDatabase(), func(b *snapshotBuilder, _ *Desired) {
-				b.with(KindSecret, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db-auth", UID: "s", Labels: retained("redis", "db", string(ourUID), "gone")},
-					Data: map[string][]byte{PasswordKey: []byte("old")}})
+				b.with(KindSecret, &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Name: "db-auth", UID: "s", Labels: retained("redis", "db", string(ourUID), "gone")},
+					Data:       map[string][]byte{PasswordKey: []byte("old")},
+				})
 			}, slices.Concat(allNew()[:2], []string{"adopt Secret db-auth"}, allNew()[3:]), "",
 		},
 		"a retained claim of another engine is refused before anything that stays is made": {
@@ -152,7 +157,8 @@ func leftovers() map[string]planCase {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
 				wholeBut(func(m *Member) {
 					m.Pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-						LocalObjectReference: corev1.LocalObjectReference{Name: "db-config-0"}}}}}
+						LocalObjectReference: corev1.LocalObjectReference{Name: "db-config-0"},
+					}}}}
 				})(b, d)
 				b.with(KindConfigMap, asObject(b.Database, aChild(Ref{KindConfigMap, "db-config-0"})))
 			}, nil, "",

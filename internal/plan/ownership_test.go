@@ -27,8 +27,11 @@ func TestWhoseAnObjectIs(t *testing.T) {
 		"what we control is ours":                             {false, controlledBy(ourUID), true, "", ""},
 		"a controller of our name and another UID is another": {false, controlledBy(anotherUID), false, "", v1alpha1.ReasonConflict},
 		"what nobody controls isn't ours":                     {false, metav1.ObjectMeta{}, false, "", v1alpha1.ReasonConflict},
-		"an owner that isn't the controller doesn't count": {false, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: ourUID}}},
-			false, "", v1alpha1.ReasonConflict},
+		"an owner that isn't the controller doesn't count": {
+			false,
+			metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: ourUID}}},
+			false, "", v1alpha1.ReasonConflict,
+		},
 		"labels make nothing ours that should have a controller":   {false, labelled(retained("redis", "db", "data", string(ourUID))), false, "", v1alpha1.ReasonConflict},
 		"what stays is ours by its owner-uid":                      {true, labelled(retained("redis", "db", "data", string(ourUID))), true, "", ""},
 		"what stays can be adopted from another UID":               {true, labelled(retained("redis", "db", "data", "gone")), false, "gone", ""},
@@ -41,8 +44,10 @@ func TestWhoseAnObjectIs(t *testing.T) {
 		"what stays isn't adopted from a database that still runs": {true, labelled(retained("redis", "db", "data", string(anotherUID))), false, "", v1alpha1.ReasonConflict},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			claimant := Claimant{UID: ourUID, Name: "orders", Engine: v1alpha1.DatabaseTypeRedis, Stem: "db", DataID: "data",
-				Siblings: map[types.UID]string{}}
+			claimant := Claimant{
+				UID: ourUID, Name: "orders", Engine: v1alpha1.DatabaseTypeRedis, Stem: "db", DataID: "data",
+				Siblings: map[types.UID]string{},
+			}
 			if row.former == "" && row.reason == v1alpha1.ReasonConflict {
 				claimant.Siblings[anotherUID] = "another"
 			}

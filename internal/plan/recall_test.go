@@ -32,20 +32,24 @@ func TestWhatIsRecalled(t *testing.T) {
 		"nothing, by a new database": {aDatabase(), Recorded{DataID: string(ourUID)}, ""},
 		"the data set and the password of what was left behind": {
 			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")),
-			Recorded{DataID: "first", Auth: Credential{Password: "old"}}, "",
+			Recorded{DataID: "first", Auth: Credential{Password: "old"}},
+			"",
 		},
 		"no data set, by a database that keeps nothing": {
 			aDatabase().ephemeral().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: ours}}),
-			Recorded{DataID: string(ourUID)}, "",
+			Recorded{DataID: string(ourUID)},
+			"",
 		},
 		"no data set of another engine": {
 			aDatabase().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("mysql", "db", "d", "x")}}),
-			Recorded{DataID: string(ourUID)}, "",
+			Recorded{DataID: string(ourUID)},
+			"",
 		},
 		"nothing, where two data sets are mixed": {
 			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")).
 				with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("redis", "db", "second", "gone")}}),
-			Recorded{}, v1alpha1.ReasonRetainedDataMismatch,
+			Recorded{},
+			v1alpha1.ReasonRetainedDataMismatch,
 		},
 		"the data set of the workload, whatever else there is": {
 			func() *snapshotBuilder {
@@ -55,7 +59,8 @@ func TestWhatIsRecalled(t *testing.T) {
 				statefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Labels: ours}}}
 				return b.with(KindStatefulSet, statefulSet).with(KindSecret, secretNamed("db-auth", retained("redis", "db", "second", "gone"), "p"))
 			}(),
-			Recorded{DataID: "first", Auth: Credential{Password: "p"}}, "",
+			Recorded{DataID: "first", Auth: Credential{Password: "p"}},
+			"",
 		},
 		"nothing, where a Secret has no password": {
 			aDatabase().with(KindSecret, secretNamed("db-admin", ours, "")), Recorded{}, v1alpha1.ReasonSecretMissing,
@@ -66,7 +71,8 @@ func TestWhatIsRecalled(t *testing.T) {
 				b.LastSeen = map[string]*corev1.Secret{"db-auth": secretNamed("db-auth", ours, "known")}
 				return b
 			}(),
-			Recorded{DataID: string(ourUID), Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}}, "",
+			Recorded{DataID: string(ourUID), Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}},
+			"",
 		},
 		"the version from the operator's Secret, where the workload is gone": {
 			func() *snapshotBuilder {
@@ -75,7 +81,8 @@ func TestWhatIsRecalled(t *testing.T) {
 				secret.Annotations = map[string]string{v1alpha1.AnnotationResolvedVersion: "7.9", v1alpha1.AnnotationResolvedImage: "redis:7.9"}
 				return aDatabase().with(KindSecret, secret)
 			}(),
-			Recorded{Version: "7.9", Image: "redis:7.9", DataID: "first", Admin: Credential{Password: "p"}}, "",
+			Recorded{Version: "7.9", Image: "redis:7.9", DataID: "first", Admin: Credential{Password: "p"}},
+			"",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

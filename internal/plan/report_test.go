@@ -30,7 +30,8 @@ func unschedulable(message string) func(*Member) {
 	return func(m *Member) {
 		m.Probe = Probe{}
 		m.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}}
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
+		}}}
 	}
 }
 
@@ -60,46 +61,58 @@ func TestReadySays(t *testing.T) {
 		},
 		"Creating while the engine loads": {
 			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Pod.Status.ContainerStatuses[0].Started = new(false) }),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "is starting",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "is starting",
 		},
 		"Creating while the member answers and no Service leads to it": {
 			aDatabase().withMember(func(m *Member) { m.Pod.Status.Conditions = nil }),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "behind its Service",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "behind its Service",
 		},
 		"EngineNotResponding when it ran and falls silent": {
 			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Probe.Failure = "no answer within 1s" }),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "no answer within 1s",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "no answer within 1s",
 		},
 		"ImagePullFailed with the pod and the image": {
 			aDatabase().withMember(waitingFor("ImagePullBackOff", "not found")),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, true, "Pod db-0 can't get the image redis:typo",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, true, "Pod db-0 can't get the image redis:typo",
 		},
 		"CrashLooping with the exit code": {
 			aDatabase().withMember(waitingFor("CrashLoopBackOff", "back-off")),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCrashLooping, true, "exit code 1",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonCrashLooping, true, "exit code 1",
 		},
 		"PodRefused when the container can't be made": {
 			aDatabase().withMember(waitingFor("CreateContainerConfigError", "image has non-numeric user")),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "non-numeric user",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "non-numeric user",
 		},
 		"PodUnschedulable with the scheduler's sentence": {
 			aDatabase().withMember(unschedulable("0/1 nodes are available: 1 Insufficient cpu.")),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodUnschedulable, true, "Insufficient cpu",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonPodUnschedulable, true, "Insufficient cpu",
 		},
 		"VolumePending when the sentence is about a volume": {
 			aDatabase().withMember(unschedulable(`0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.`)),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonVolumePending, true, "unbound",
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonVolumePending, true, "unbound",
 		},
 		"PodRefused when the Deployment can't make its pod": {
-			aDatabase().ephemeral().with(KindDeployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "db"},
-				Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}}}),
-			Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "exceeded quota",
+			aDatabase().ephemeral().with(KindDeployment, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: "db"},
+				Status:     appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}},
+			}),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "exceeded quota",
 		},
 		"ReplicationNotAvailable when more members are asked for": {
 			aDatabase().withReplicas(3).withMember(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonReplicationNotAvailable, true, "spec.replicas is 3",
 		},
 		"what the executor ran into before anything else": {
-			aDatabase().withMember(), Outcome{Problem: &Problem{Reason: v1alpha1.ReasonConflict, Message: "Service db exists"}},
+			aDatabase().withMember(),
+			Outcome{Problem: &Problem{Reason: v1alpha1.ReasonConflict, Message: "Service db exists"}},
 			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Service db exists",
 		},
 	} {
@@ -130,8 +143,10 @@ func (b *snapshotBuilder) withReplicas(replicas int32) *snapshotBuilder {
 
 // wasReady gives the database a status of better times.
 func (b *snapshotBuilder) wasReady() *snapshotBuilder {
-	b.Database.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable,
-		LastTransitionTime: metav1.NewTime(noon().Add(-time.Hour))}}
+	b.Database.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable,
+		LastTransitionTime: metav1.NewTime(noon().Add(-time.Hour)),
+	}}
 	return b
 }
 

@@ -40,24 +40,30 @@ func (e *execution) writer(kind plan.Kind) (schema.GroupResource, writer, error)
 	switch kind {
 	case plan.KindConfigMap:
 		return corev1.Resource("configmaps"), &kit.Writer[*corev1.ConfigMap]{
-			Client: core.ConfigMaps(namespace), New: newObject[corev1.ConfigMap], Manager: fieldManager}, nil
+			Client: core.ConfigMaps(namespace), New: newObject[corev1.ConfigMap], Manager: fieldManager,
+		}, nil
 	case plan.KindDeployment:
 		return appsv1.Resource("deployments"), &kit.Writer[*appsv1.Deployment]{
 			Client: apps.Deployments(namespace), New: newObject[appsv1.Deployment], Manager: fieldManager,
-			Excluded: [][]string{{"spec", "strategy", "rollingUpdate"}}}, nil
+			Excluded: [][]string{{"spec", "strategy", "rollingUpdate"}},
+		}, nil
 	case plan.KindSecret:
 		return corev1.Resource("secrets"), &kit.Writer[*corev1.Secret]{
-			Client: core.Secrets(namespace), New: newObject[corev1.Secret], Manager: fieldManager, IsPinned: true}, nil
+			Client: core.Secrets(namespace), New: newObject[corev1.Secret], Manager: fieldManager, IsPinned: true,
+		}, nil
 	case plan.KindService:
 		return corev1.Resource("services"), &kit.Writer[*corev1.Service]{
-			Client: core.Services(namespace), New: newObject[corev1.Service], Manager: fieldManager}, nil
+			Client: core.Services(namespace), New: newObject[corev1.Service], Manager: fieldManager,
+		}, nil
 	case plan.KindStatefulSet:
 		return appsv1.Resource("statefulsets"), &kit.Writer[*appsv1.StatefulSet]{
 			Client: apps.StatefulSets(namespace), New: newObject[appsv1.StatefulSet], Manager: fieldManager,
-			Excluded: [][]string{{"spec", "updateStrategy", "rollingUpdate"}}}, nil
+			Excluded: [][]string{{"spec", "updateStrategy", "rollingUpdate"}},
+		}, nil
 	case plan.KindVolumeClaim:
 		return corev1.Resource("persistentvolumeclaims"), &kit.Writer[*corev1.PersistentVolumeClaim]{
-			Client: core.PersistentVolumeClaims(namespace), New: newObject[corev1.PersistentVolumeClaim], Manager: fieldManager, IsPinned: true}, nil
+			Client: core.PersistentVolumeClaims(namespace), New: newObject[corev1.PersistentVolumeClaim], Manager: fieldManager, IsPinned: true,
+		}, nil
 	default:
 		return schema.GroupResource{}, nil, fmt.Errorf("no way to write a %s", kind)
 	}

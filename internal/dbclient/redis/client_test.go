@@ -22,11 +22,13 @@ func TestInfoIsRead(t *testing.T) {
 	}{
 		"of a primary": {
 			"# Server\r\nredis_version:8.0.6\r\nrun_id:abc\r\n\r\n# Replication\r\nrole:master\r\n# Persistence\r\nloading:0\r\n",
-			plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "abc"}, "",
+			plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "abc"},
+			"",
 		},
 		"of a replica that loads": {
 			"redis_version:8.0.6\r\nrun_id:abc\r\nrole:slave\r\nloading:1\r\n",
-			plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "8.0.6", RunID: "abc", IsLoading: true}, "",
+			plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "8.0.6", RunID: "abc", IsLoading: true},
+			"",
 		},
 		"and refused without a role":       {"redis_version:8.0.6\r\n", plan.EngineState{}, "what role"},
 		"and refused where it is nonsense": {"\x00:\n::\n", plan.EngineState{}, "what role"},
