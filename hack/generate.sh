@@ -11,7 +11,8 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly module=coolops.cn/database-manager
-readonly api=${module}/pkg/apis/coolops/v1alpha1
+readonly groups=(coolops/v1alpha1 samplecontroller/v1alpha1)
+readonly apis=("${groups[@]/#/${module}/pkg/apis/}")
 readonly generated=pkg/generated
 readonly boilerplate=hack/boilerplate.go.txt
 
@@ -46,8 +47,8 @@ mapfile -t clientset < <(into clientset)
 mapfile -t listers < <(into listers)
 mapfile -t informers < <(into informers)
 
-code deepcopy-gen --output-file=zz_generated.deepcopy.go "${api}"
-code register-gen --output-file=zz_generated.register.go "${api}"
+code deepcopy-gen --output-file=zz_generated.deepcopy.go "${apis[@]}"
+code register-gen --output-file=zz_generated.register.go "${apis[@]}"
 
 code openapi-gen "${openapi[@]}" --output-file=zz_generated.openapi.go \
 	--report-filename="${scratch}/openapi-violations" \
@@ -57,7 +58,7 @@ code openapi-gen "${openapi[@]}" --output-file=zz_generated.openapi.go \
 	k8s.io/apimachinery/pkg/apis/meta/v1 \
 	k8s.io/apimachinery/pkg/api/resource \
 	k8s.io/apimachinery/pkg/runtime \
-	"${api}"
+	"${apis[@]}"
 # A list without a type can't be merged. (The other rules are about how Go names
 # and JSON names relate; two of ours, dbtype and ephemeral-storage, were given.)
 if grep --fixed-strings "list_type_missing,${module}" "${scratch}/openapi-violations" >&2; then
@@ -66,14 +67,14 @@ if grep --fixed-strings "list_type_missing,${module}" "${scratch}/openapi-violat
 fi
 go run ./hack/modelschema >"${scratch}/swagger.json"
 
-code applyconfiguration-gen "${applyconfiguration[@]}" --openapi-schema="${scratch}/swagger.json" "${api}"
+code applyconfiguration-gen "${applyconfiguration[@]}" --openapi-schema="${scratch}/swagger.json" "${apis[@]}"
 code client-gen "${clientset[@]}" --clientset-name=versioned \
-	--input-base="${module}/pkg/apis" --input=coolops/v1alpha1 \
+	--input-base="${module}/pkg/apis" "${groups[@]/#/--input=}" \
 	--apply-configuration-package="${module}/${generated}/applyconfiguration"
-code lister-gen "${listers[@]}" "${api}"
+code lister-gen "${listers[@]}" "${apis[@]}"
 code informer-gen "${informers[@]}" \
 	--versioned-clientset-package="${module}/${generated}/clientset/versioned" \
-	--listers-package="${module}/${generated}/listers" "${api}"
+	--listers-package="${module}/${generated}/listers" "${apis[@]}"
 
 generator controller-gen crd paths=./pkg/apis/... output:crd:dir=config/crd
 
