@@ -6,8 +6,10 @@ package applyconfiguration
 
 import (
 	v1alpha1 "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	samplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 	coolopsv1alpha1 "coolops.cn/database-manager/pkg/generated/applyconfiguration/coolops/v1alpha1"
 	internal "coolops.cn/database-manager/pkg/generated/applyconfiguration/internal"
+	applyconfigurationsamplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -32,6 +34,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.ResourceRequirementsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageSpec"):
 		return &coolopsv1alpha1.StorageSpecApplyConfiguration{}
+
+		// Group=samplecontroller.k8s.io, Version=v1alpha1
+	case samplecontrollerv1alpha1.SchemeGroupVersion.WithKind("Foo"):
+		return &applyconfigurationsamplecontrollerv1alpha1.FooApplyConfiguration{}
+	case samplecontrollerv1alpha1.SchemeGroupVersion.WithKind("FooSpec"):
+		return &applyconfigurationsamplecontrollerv1alpha1.FooSpecApplyConfiguration{}
+	case samplecontrollerv1alpha1.SchemeGroupVersion.WithKind("FooStatus"):
+		return &applyconfigurationsamplecontrollerv1alpha1.FooStatusApplyConfiguration{}
 
 	}
 	return nil

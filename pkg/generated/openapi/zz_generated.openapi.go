@@ -25,6 +25,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":       schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":  schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec":           schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo":          schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooList":      schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooSpec":      schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooStatus":    schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref),
 		resource.Quantity{}.OpenAPIModelName():                                        schema_apimachinery_pkg_api_resource_Quantity(ref),
 		v1.APIGroup{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -484,6 +488,174 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			resource.Quantity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Foo is a Deployment of nginx with a number of pods: the smallest resource that shows what a controller does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. A name of more than 63 characters gives the condition Synced=False with the reason InvalidSpec, since it is the value of a label.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the Deployment that is asked for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooSpec"),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the operator last saw of the Deployment. It is a report: nothing is decided from it, and it may be deleted at any time.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooStatus"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooSpec", "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooStatus", v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FooList is a list of Foos.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo", v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FooSpec is the Deployment that is asked for. As in the articles, no field is required: what is missing ends in a default or in a condition.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"deploymentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deploymentName is the name of the Deployment: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit, at most 242 characters. While it is empty nothing is made, and the condition Synced is False with the reason InvalidSpec. When it changes, a Deployment of the new name is made and the one of the old name is deleted.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 10; default 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FooStatus is what the operator last saw of the Deployment.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"availableReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "availableReplicas is the number of pods of the Deployment that are available.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions has one element, Synced.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

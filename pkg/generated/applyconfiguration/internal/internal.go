@@ -159,6 +159,50 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: storageClassName
       type:
         scalar: string
+- name: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.Foo
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.FooSpec
+      default: {}
+    - name: status
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.FooStatus
+      default: {}
+- name: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.FooSpec
+  map:
+    fields:
+    - name: deploymentName
+      type:
+        scalar: string
+    - name: replicas
+      type:
+        scalar: numeric
+- name: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.FooStatus
+  map:
+    fields:
+    - name: availableReplicas
+      type:
+        scalar: numeric
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition

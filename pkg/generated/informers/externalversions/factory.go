@@ -13,6 +13,7 @@ import (
 	versioned "coolops.cn/database-manager/pkg/generated/clientset/versioned"
 	coolops "coolops.cn/database-manager/pkg/generated/informers/externalversions/coolops"
 	internalinterfaces "coolops.cn/database-manager/pkg/generated/informers/externalversions/internalinterfaces"
+	samplecontroller "coolops.cn/database-manager/pkg/generated/informers/externalversions/samplecontroller"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -312,8 +313,13 @@ type SharedInformerFactory interface {
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
 	Coolops() coolops.Interface
+	Samplecontroller() samplecontroller.Interface
 }
 
 func (f *sharedInformerFactory) Coolops() coolops.Interface {
 	return coolops.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Samplecontroller() samplecontroller.Interface {
+	return samplecontroller.New(f, f.namespace, f.tweakListOptions)
 }

@@ -8,6 +8,7 @@ import (
 	fmt "fmt"
 
 	v1alpha1 "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	samplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -41,6 +42,10 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=coolops.cn, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("databasemanagers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Coolops().V1alpha1().DatabaseManagers().Informer()}, nil
+
+		// Group=samplecontroller.k8s.io, Version=v1alpha1
+	case samplecontrollerv1alpha1.SchemeGroupVersion.WithResource("foos"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecontroller().V1alpha1().Foos().Informer()}, nil
 
 	}
 

@@ -9,6 +9,8 @@ import (
 	clientset "coolops.cn/database-manager/pkg/generated/clientset/versioned"
 	coolopsv1alpha1 "coolops.cn/database-manager/pkg/generated/clientset/versioned/typed/coolops/v1alpha1"
 	fakecoolopsv1alpha1 "coolops.cn/database-manager/pkg/generated/clientset/versioned/typed/coolops/v1alpha1/fake"
+	samplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	fakesamplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -125,4 +127,9 @@ var (
 // CoolopsV1alpha1 retrieves the CoolopsV1alpha1Client
 func (c *Clientset) CoolopsV1alpha1() coolopsv1alpha1.CoolopsV1alpha1Interface {
 	return &fakecoolopsv1alpha1.FakeCoolopsV1alpha1{Fake: &c.Fake}
+}
+
+// SamplecontrollerV1alpha1 retrieves the SamplecontrollerV1alpha1Client
+func (c *Clientset) SamplecontrollerV1alpha1() samplecontrollerv1alpha1.SamplecontrollerV1alpha1Interface {
+	return &fakesamplecontrollerv1alpha1.FakeSamplecontrollerV1alpha1{Fake: &c.Fake}
 }

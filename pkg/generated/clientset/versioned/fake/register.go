@@ -6,6 +6,7 @@ package fake
 
 import (
 	coolopsv1alpha1 "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	samplecontrollerv1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ var codecs = serializer.NewCodecFactory(scheme)
 
 var localSchemeBuilder = runtime.SchemeBuilder{
 	coolopsv1alpha1.AddToScheme,
+	samplecontrollerv1alpha1.AddToScheme,
 }
 
 // AddToScheme adds all types of this clientset into the given scheme. This allows composition
