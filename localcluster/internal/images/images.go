@@ -72,11 +72,13 @@ func (m *Maker) Image(ctx context.Context, definition Definition) (Made, error) 
 
 // check refuses a reference that would lie about the version.
 func (d Definition) check(packages []Package) error {
-	for _, p := range packages {
-		if p.Name == d.Main && !strings.HasPrefix(upstreamVersion(p.Version), d.Version) {
-			return fmt.Errorf("image %s is defined for %s %s*, and Debian %s has %s now: change the definition, and the operator's table of versions with it",
-				d.References[0], d.Main, d.Version, d.Suite, p.Version)
-		}
+	index := slices.IndexFunc(packages, func(p Package) bool { return p.Name == d.Main })
+	if index < 0 {
+		return fmt.Errorf("image %s is defined by package %s, which isn't among those that Debian %s gives for it: change the definition", d.References[0], d.Main, d.Suite)
+	}
+	if version := packages[index].Version; !strings.HasPrefix(upstreamVersion(version), d.Version) {
+		return fmt.Errorf("image %s is defined for %s %s*, and Debian %s has %s now: change the definition, and the operator's table of versions with it",
+			d.References[0], d.Main, d.Version, d.Suite, version)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
@@ -76,7 +77,7 @@ func onNode(node string) *corev1.VolumeNodeAffinity {
 // Delete removes the folder with all that is in it.
 func (p *provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
 	node := volume.Annotations[nodeAnnotation]
-	if node == "" || filepath.Base(node) != node {
+	if len(validation.IsDNS1123Subdomain(node)) > 0 {
 		return fmt.Errorf("volume %s has no valid annotation %s: its folder is unknown", volume.Name, nodeAnnotation)
 	}
 	return os.RemoveAll(filepath.Join(p.dir, node, volume.Name))

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addons
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"coolops.cn/database-manager/localcluster/internal/node"
+	"coolops.cn/database-manager/localcluster/internal/volumes"
+)
+
+// objects parses the manifests as the API server does, refusing unknown fields.
+func objects(t *testing.T) []runtime.Object {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var parsed []runtime.Object
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(Manifests()))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return parsed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		parsed = append(parsed, object)
+	}
+}
+
+// only returns the one object of its type.
+func only[T runtime.Object](t *testing.T) T {
+	t.Helper()
+	var found []T
+	for _, object := range objects(t) {
+		if typed, ok := object.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("there are %d of %T", len(found), *new(T))
+	}
+	return found[0]
+}
+
+func TestDefaultStorageClassIsServed(t *testing.T) {
+	class := only[*storagev1.StorageClass](t)
+	if class.Provisioner != volumes.Name {
+		t.Errorf("it asks for provisioner %q, which is %q", class.Provisioner, volumes.Name)
+	}
+	if class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+		t.Error("it doesn't wait for the first consumer: a local volume needs a node")
+	}
+	if class.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
+		t.Error("it isn't the default")
+	}
+}
+
+func TestDNSIsWhereKubeletsPointTo(t *testing.T) {
+	service := only[*corev1.Service](t)
+	if service.Spec.ClusterIP != node.DNSAddress {
+		t.Errorf("the Service has %s, and kubelets give pods %s", service.Spec.ClusterIP, node.DNSAddress)
+	}
+	if ip := net.ParseIP(node.DNSAddress); ip == nil {
+		t.Errorf("%q is no address", node.DNSAddress)
+	}
+	pods := only[*appsv1.Deployment](t).Spec.Template
+	for key, value := range service.Spec.Selector {
+		if pods.Labels[key] != value {
+			t.Errorf("the Service selects %s=%s, and pods have %v", key, value, pods.Labels)
+		}
+	}
+}
+
+func TestDNSRunsTheImageThatIsImported(t *testing.T) {
+	container := only[*appsv1.Deployment](t).Spec.Template.Spec.Containers[0]
+	if container.Image != CoreDNSImage {
+		t.Errorf("image is %q, imported is %q", container.Image, CoreDNSImage)
+	}
+	if container.ImagePullPolicy != corev1.PullNever {
+		t.Error("it would be pulled")
+	}
+	if only[*corev1.ConfigMap](t).Data["Corefile"] == "" {
+		t.Error("there is no Corefile")
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"net"
+	"testing"
+)
+
+const nodes = 10
+
+func TestAddressesAreUniqueAndInOneNetwork(t *testing.T) {
+	addresses := []net.IP{BridgeIP(), ControlPlaneIP()}
+	for index := range nodes {
+		addresses = append(addresses, NodeIP(index))
+	}
+	seen := map[string]bool{}
+	for _, ip := range addresses {
+		if seen[ip.String()] {
+			t.Errorf("%s is given twice", ip)
+		}
+		seen[ip.String()] = true
+		if !address(BridgeIP()).Contains(ip) {
+			t.Errorf("%s isn't in the bridge's network", ip)
+		}
+	}
+}
+
+func TestPodRangesArePartsOfTheClustersAndDisjoint(t *testing.T) {
+	_, cluster, err := net.ParseCIDR(ClusterCIDR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster.Contains(BridgeIP()) {
+		t.Error("the pods' range holds the nodes' addresses")
+	}
+	var before []*net.IPNet
+	for index := range nodes {
+		_, pods, err := net.ParseCIDR(PodCIDR(index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cluster.Contains(pods.IP) {
+			t.Errorf("%s isn't in %s", pods, cluster)
+		}
+		for _, other := range before {
+			if other.Contains(pods.IP) || pods.Contains(other.IP) {
+				t.Errorf("%s and %s overlap", pods, other)
+			}
+		}
+		before = append(before, pods)
+	}
+}
