@@ -7,11 +7,14 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
@@ -41,13 +44,25 @@ func run(ctx context.Context, arguments []string) int {
 		return 0
 	}
 	logger := flags.logger(os.Stderr)
-	klog.SetLogger(logger)
+	setKlog(logger, flags.verbosity)
 	logger.Info("Starting", "version", version())
 	if err := start(klog.NewContext(ctx, logger), flags); err != nil {
 		logger.Error(err, "The operator failed")
 		return 1
 	}
 	return 0
+}
+
+// setKlog gives client-go the logger. What it logs without a context is held to
+// the level of detail by klog itself.
+func setKlog(logger logr.Logger, verbosity int) {
+	var set flag.FlagSet
+	klog.InitFlags(&set)
+	if err := set.Set("v", strconv.Itoa(verbosity)); err != nil {
+		// The level is a number, and klog has the flag.
+		panic(err)
+	}
+	klog.SetLogger(logger)
 }
 
 func start(ctx context.Context, flags flags) error {
