@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +40,25 @@ type member struct {
 	folder  string
 	port    int
 	command *exec.Cmd
-	output  *bytes.Buffer
+	output  *output
+}
+
+// output is what a member printed, which may be read while it prints more.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(printed []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(printed)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // newMember lays out the folders of a member.
@@ -85,7 +104,7 @@ func (m *member) write(t *testing.T, name, content string) {
 // start runs the boot script; stop ends what it became.
 func (m *member) start(t *testing.T) {
 	t.Helper()
-	m.output = &bytes.Buffer{}
+	m.output = &output{}
 	m.command = exec.Command("/bin/sh", filepath.Join(m.folder, "boot", "boot.sh"))
 	m.command.Env = append(os.Environ(), "PATH="+filepath.Join(m.folder, "bin")+":"+os.Getenv("PATH"))
 	m.command.Stdout, m.command.Stderr = m.output, m.output
