@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSplitArgs(t *testing.T) {
+	known := NewCommand().PersistentFlags()
+	for sentence, row := range map[string]struct{ args, own, rest string }{
+		"kubectl's own need no sign":            {"get pods -A", "", "get pods -A"},
+		"flags of ours come first":              {"--name e2e get pods", "--name e2e", "get pods"},
+		"or with an equals sign":                {"--name=e2e --state-dir=/s get pods", "--name=e2e --state-dir=/s", "get pods"},
+		"after kubectl's first they are its":    {"get pods --name e2e", "", "get pods --name e2e"},
+		"a flag that isn't ours is kubectl's":   {"--namespace=a get pods", "", "--namespace=a get pods"},
+		"so is a short one":                     {"-n a get pods", "", "-n a get pods"},
+		"two dashes part them":                  {"--name e2e -- --cache-dir=/c get pods", "--name e2e", "--cache-dir=/c get pods"},
+		"two dashes alone go":                   {"-- get pods", "", "get pods"},
+		"later ones are kubectl's":              {"exec pod -- ls", "", "exec pod -- ls"},
+		"none is none":                          {"", "", ""},
+		"a value that is missing stays missing": {"--name", "--name", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			own, rest := splitArgs(known, strings.Fields(row.args))
+			if !slices.Equal(own, strings.Fields(row.own)) || !slices.Equal(rest, strings.Fields(row.rest)) {
+				t.Errorf("ours are %q, kubectl's %q", own, rest)
+			}
+		})
+	}
+}
+
+func TestEveryCommandSaysWhatItDoes(t *testing.T) {
+	for _, command := range NewCommand().Commands() {
+		if !command.Hidden && command.Short == "" {
+			t.Errorf("%s doesn't", command.Name())
+		}
+		if command.Args == nil && !command.DisableFlagParsing {
+			t.Errorf("%s takes any argument", command.Name())
+		}
+	}
+}
