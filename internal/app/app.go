@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"coolops.cn/database-manager/internal/controller/databasemanager"
+	"coolops.cn/database-manager/internal/controller/foo"
 	"coolops.cn/database-manager/internal/dbclient"
 	redisclient "coolops.cn/database-manager/internal/dbclient/redis"
 	"coolops.cn/database-manager/internal/engine/redis"
@@ -34,7 +35,7 @@ import (
 type Options struct {
 	// Cluster says how the API server is reached.
 	Cluster *rest.Config
-	// Workers is how many databases are worked on at once.
+	// Workers is how many objects each controller works on at once.
 	Workers int
 	// MetricsAddress and HealthAddress are where to listen; "0" turns a
 	// server off.
@@ -52,15 +53,23 @@ func engines() []databasemanager.Engine {
 	}
 }
 
+// controller keeps the objects of one kind as they ask for.
+type controller interface {
+	// WaitForCaches waits until the controller has seen everything that exists.
+	WaitForCaches(ctx context.Context) error
+	// Run works until the context ends, and returns when the last sync has.
+	Run(ctx context.Context, workers int)
+}
+
 // operator is the operator, wired.
 type operator struct {
-	options    Options
-	metrics    *kit.Metrics
-	health     *kit.Health
-	children   informers.SharedInformerFactory
-	owners     externalversions.SharedInformerFactory
-	events     events.EventBroadcaster
-	controller *databasemanager.Controller
+	options     Options
+	metrics     *kit.Metrics
+	health      *kit.Health
+	children    informers.SharedInformerFactory
+	owners      externalversions.SharedInformerFactory
+	events      events.EventBroadcaster
+	controllers []controller
 }
 
 // Run runs the operator until the context ends, and returns when everything
@@ -81,9 +90,9 @@ func wire(options Options) (*operator, error) {
 	// The server's own fairness decides who waits, not a guess made here.
 	config.QPS = -1
 	config.Wrap(metrics.CountRequests)
-	databases, err := versioned.NewForConfig(config)
+	resources, err := versioned.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", v1alpha1.GroupName, err)
+		return nil, fmt.Errorf("make a client for our own resources: %w", err)
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -98,21 +107,38 @@ func wire(options Options) (*operator, error) {
 		children: informers.NewSharedInformerFactoryWithOptions(client, 0,
 			informers.WithTransform(kit.DropManagedFields),
 			informers.WithTweakListOptions(kit.SelectedList(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))),
-		owners: externalversions.NewSharedInformerFactoryWithOptions(databases, 0,
+		owners: externalversions.NewSharedInformerFactoryWithOptions(resources, 0,
 			externalversions.WithTransform(kit.DropManagedFields),
 			externalversions.WithTweakListOptions(kit.ConsistentList)),
 		events: events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()}),
 	}
-	o.controller, err = databasemanager.New(databasemanager.Config{
+	recorder := o.events.NewRecorder(scheme.Scheme, eventSource)
+	databases, err := databasemanager.New(databasemanager.Config{
 		Kubernetes: client,
-		Databases:  databases,
+		Databases:  resources,
 		Children:   o.children,
 		Owners:     o.owners,
 		Engines:    engines(),
-		Recorder:   o.events.NewRecorder(scheme.Scheme, eventSource),
+		Recorder:   recorder,
 		Metrics:    metrics,
 	})
-	return o, err
+	if err != nil {
+		return nil, err
+	}
+	foos, err := foo.New(foo.Config{
+		Kubernetes: client,
+		Foos:       resources,
+		Children:   o.children,
+		Owners:     o.owners,
+		Render:     foo.Render,
+		Recorder:   recorder,
+		Metrics:    metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.controllers = []controller{databases, foos}
+	return o, nil
 }
 
 // run starts everything. The first part that fails ends the others.
@@ -151,10 +177,10 @@ func (o *operator) run(ctx context.Context) error {
 	return nil
 }
 
-// work fills the caches and runs the controller.
+// work fills the caches and runs the controllers.
 //
 // Leader election goes between the two: a standby keeps its caches warm, and
-// only the leader's controller runs.
+// only the leader's controllers run.
 func (o *operator) work(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	if err := o.events.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -166,15 +192,21 @@ func (o *operator) work(ctx context.Context) error {
 	defer o.owners.Shutdown()
 	defer o.children.Shutdown()
 	logger.Info("Filling the caches")
-	if err := o.controller.WaitForCaches(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	for _, controller := range o.controllers {
+		if err := controller.WaitForCaches(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
-		return err
 	}
 	o.health.MarkReady()
 	logger.Info("Working", "workers", o.options.Workers)
-	o.controller.Run(ctx, o.options.Workers)
+	var running sync.WaitGroup
+	for _, controller := range o.controllers {
+		running.Go(func() { controller.Run(ctx, o.options.Workers) })
+	}
+	running.Wait()
 	logger.Info("Stopped")
 	return nil
 }
