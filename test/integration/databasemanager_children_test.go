@@ -226,7 +226,7 @@ func TestAChildThatIsDeletedIsMadeAgain(t *testing.T) {
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
 	password := secretPassword(t, namespace, "db-auth")
-	pod := podUID(t, namespace, "db-0")
+	pod := podUID(t, namespace)
 	for name, child := range children(t, namespace) {
 		kind, _, _ := strings.Cut(name, " ")
 		if kind == "PersistentVolumeClaim" {
@@ -251,7 +251,7 @@ func TestAChildThatIsDeletedIsMadeAgain(t *testing.T) {
 		t.Error("the Secret came back with another password, which the engine doesn't know")
 	}
 	await(t, "the pod is taken over by the new workload", func(ctx context.Context) error {
-		if uid := podUID(t, namespace, "db-0"); uid != pod {
+		if uid := podUID(t, namespace); uid != pod {
 			return fmt.Errorf("pod UID is %s, was %s", uid, pod)
 		}
 		return nil
@@ -273,7 +273,7 @@ func TestWhatTheSpecNoLongerSaysIsRemovedAndWhatOthersAddedStays(t *testing.T) {
 			if isDown {
 				operator.stop()
 			}
-			changeSpec(t, namespace, "orders", func(spec *v1alpha1.DatabaseManagerSpec) { spec.Resources.Limits.CPU = nil })
+			changeSpec(t, namespace, func(spec *v1alpha1.DatabaseManagerSpec) { spec.Resources.Limits.CPU = nil })
 			if isDown {
 				startOperator(t)
 			}
@@ -301,9 +301,9 @@ func TestAMemberWithAVolumeIsReplacedWhenTheSpecChanges(t *testing.T) {
 	namespace := newNamespace(t)
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
-	before := podUID(t, namespace, "db-0")
+	before := podUID(t, namespace)
 	oldConfig := children(t, namespace)
-	changeSpec(t, namespace, "orders", withLimits("2", "512Mi"))
+	changeSpec(t, namespace, withLimits("2", "512Mi"))
 	await(t, "another pod with the new limits", func(ctx context.Context) error {
 		pod, err := env.kube.CoreV1().Pods(namespace).Get(ctx, "db-0", metav1.GetOptions{})
 		if err != nil {
@@ -374,14 +374,15 @@ func secretPassword(t *testing.T, namespace, name string) string {
 	return string(secret.Data["password"])
 }
 
-func podUID(t *testing.T, namespace, name string) types.UID {
+// podUID returns the UID of the pod db-0; empty if there is none.
+func podUID(t *testing.T, namespace string) types.UID {
 	t.Helper()
-	pod, err := env.kube.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	pod, err := env.kube.CoreV1().Pods(namespace).Get(t.Context(), "db-0", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
 	if err != nil {
-		t.Fatalf("read the pod %s: %v", name, err)
+		t.Fatalf("read the pod: %v", err)
 	}
 	return pod.UID
 }

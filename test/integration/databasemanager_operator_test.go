@@ -6,6 +6,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -143,12 +144,12 @@ func newDatabase(t *testing.T, namespace, name, stem string, options ...func(*v1
 	return created
 }
 
-// changeSpec changes the spec of a database.
-func changeSpec(t *testing.T, namespace, name string, change func(*v1alpha1.DatabaseManagerSpec)) {
+// changeSpec changes the spec of the database orders.
+func changeSpec(t *testing.T, namespace string, change func(*v1alpha1.DatabaseManagerSpec)) {
 	t.Helper()
 	databases := env.databases.CoolopsV1alpha1().DatabaseManagers(namespace)
 	await(t, "change the spec", func(ctx context.Context) error {
-		database, err := databases.Get(ctx, name, metav1.GetOptions{})
+		database, err := databases.Get(ctx, "orders", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func awaitReady(t *testing.T, namespace, name string, reasons ...string) metav1.
 		}
 		condition := meta.FindStatusCondition(database.Status.Conditions, v1alpha1.ConditionReady)
 		if condition == nil {
-			return fmt.Errorf("there is no condition Ready yet")
+			return errors.New("there is no condition Ready yet")
 		}
 		ready = *condition
 		if condition.ObservedGeneration != database.Generation || !slices.Contains(reasons, condition.Reason) {

@@ -103,7 +103,7 @@ func TestADatabaseGoesOnWhenTheForeignObjectIsGone(t *testing.T) {
 		t.Fatalf("delete the foreign Service: %v", err)
 	}
 	// A change of the spec is looked at at once; by itself it takes 30 s.
-	changeSpec(t, namespace, "orders", withLimits("1", "1Gi"))
+	changeSpec(t, namespace, withLimits("1", "1Gi"))
 	awaitUnscheduled(t, namespace, "orders")
 }
 
@@ -318,7 +318,7 @@ func TestASecretThatIsLostWithTheOperatorDownIsMadeAnewAndTheMemberRestarted(t *
 	namespace := newNamespace(t)
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
-	before, pod := secretPassword(t, namespace, "db-admin"), podUID(t, namespace, "db-0")
+	before, pod := secretPassword(t, namespace, "db-admin"), podUID(t, namespace)
 	operator.stop()
 	if err := env.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "db-admin", metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("delete the Secret: %v", err)
@@ -334,7 +334,7 @@ func TestASecretThatIsLostWithTheOperatorDownIsMadeAnewAndTheMemberRestarted(t *
 		if string(secret.Data["password"]) == before || len(secret.Data["password"]) == 0 {
 			return errors.New("it has no other password")
 		}
-		if uid := podUID(t, namespace, "db-0"); uid == pod || uid == "" {
+		if uid := podUID(t, namespace); uid == pod || uid == "" {
 			return fmt.Errorf("the pod is %q, was %q", uid, pod)
 		}
 		return nil

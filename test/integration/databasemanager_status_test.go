@@ -25,10 +25,14 @@ func TestAStatusSaysWhatIsWrongAndWhatIsAsked(t *testing.T) {
 		message string
 	}{
 		"where no node takes the pod": {func(*v1alpha1.DatabaseManagerSpec) {}, v1alpha1.ReasonPodUnschedulable, "No node takes Pod db-"},
-		"where replication is asked for": {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = new(int32(3)) },
-			v1alpha1.ReasonReplicationNotAvailable, "spec.replicas is 3"},
-		"where the version isn't known": {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" },
-			v1alpha1.ReasonInvalidSpec, `spec.version is "0.9"; known versions of redis are 8.0`},
+		"where replication is asked for": {
+			func(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = new(int32(3)) },
+			v1alpha1.ReasonReplicationNotAvailable, "spec.replicas is 3",
+		},
+		"where the version isn't known": {
+			func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" },
+			v1alpha1.ReasonInvalidSpec, `spec.version is "0.9"; known versions of redis are 8.0`,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			namespace := newNamespace(t)
@@ -83,7 +87,7 @@ func TestASpecThatCantBeRenderedChangesNothingAndHealsWithTheSpec(t *testing.T) 
 	if made := childNames(children(t, namespace)); len(made) > 0 {
 		t.Errorf("made: %v", made)
 	}
-	changeSpec(t, namespace, "orders", func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "" })
+	changeSpec(t, namespace, func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "" })
 	awaitUnscheduled(t, namespace, "orders")
 	workload := children(t, namespace)["Deployment db"]
 	if resolved := workload.GetAnnotations()[v1alpha1.AnnotationResolvedVersion]; resolved != "8.0" {

@@ -256,7 +256,7 @@ func TestTheAccountsMayDoWhatTheyAreForAndNoMore(t *testing.T) {
 func checkAllowed(t *testing.T, client *goredis.Client, who, command string, isAllowed bool) {
 	t.Helper()
 	var words []any
-	for _, word := range strings.Fields(command) {
+	for word := range strings.FieldsSeq(command) {
 		words = append(words, word)
 	}
 	err := client.Do(t.Context(), words...).Err()
