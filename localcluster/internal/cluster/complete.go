@@ -205,7 +205,7 @@ func importImage(ctx context.Context, spec node.Spec, archive string) error {
 
 func (c *Cluster) kubectl(ctx context.Context, config Config, input []byte, args ...string) error {
 	command := exec.CommandContext(ctx, config.Binaries[build.Kubectl.Name], args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	command.Env = append(os.Environ(), c.kubectlEnv()...)
 	command.Stdin = bytes.NewReader(input)
 	if output, err := command.CombinedOutput(); err != nil {
 		return errors.Join(err, errors.New(string(bytes.TrimSpace(output))))
@@ -219,9 +219,12 @@ func (c *Cluster) Kubectl(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Setenv("KUBECONFIG", c.Kubeconfig()); err != nil {
-		return err
-	}
 	path := config.Binaries[build.Kubectl.Name]
-	return syscall.Exec(path, append([]string{build.Kubectl.Name}, args...), os.Environ())
+	return syscall.Exec(path, append([]string{build.Kubectl.Name}, args...), append(os.Environ(), c.kubectlEnv()...))
+}
+
+// kubectlEnv also keeps what kubectl remembers of the API in the state folder: under the user's home it would stay,
+// and mislead kubectl about a later cluster on the same port.
+func (c *Cluster) kubectlEnv() []string {
+	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.path("kubectl")}
 }

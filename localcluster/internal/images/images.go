@@ -173,10 +173,10 @@ func (m *Maker) tellDifferences(name string, packages []Package) {
 	}
 	m.told[name] = true
 	shown := strings.Join(differences[:min(len(differences), 5)], ", ")
-	if len(differences) > 5 {
-		shown += ", …"
+	if more := len(differences) - 5; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
 	}
-	m.printer.Printf("image %s differs from the lock file in %d packages: %s; `localcluster images --update-lock` records what the mirror has", name, len(differences), shown)
+	m.printer.Printf("image %s differs from the lock file: %s; `localcluster images --update-lock` records what the mirror has", name, shown)
 }
 
 // entry is a name and key in the cache.
