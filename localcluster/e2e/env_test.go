@@ -48,15 +48,13 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := "lc-e2e-" + strings.ToLower(rand.Text()[:8])
 	// Not t.TempDir: another user has to be able to enter it.
-	base, err := os.MkdirTemp("", "lc-e2e-")
-	if err != nil {
+	base := filepath.Join(os.TempDir(), name+"-state")
+	if err := os.Mkdir(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{command: command, source: source, name: "lc-e2e-" + strings.ToLower(rand.Text()[:8]), base: base, env: os.Environ()}
+	c := &cluster{command: command, source: source, name: name, base: base, env: os.Environ()}
 	t.Cleanup(func() {
 		if _, err := c.run(context.Background(), "", "down"); err != nil {
 			t.Error(err)

@@ -112,7 +112,7 @@ func commandsTell(t *testing.T, c *cluster) {
 func loadImage(t *testing.T, c *cluster) {
 	const reference = "localhost/loaded:1"
 	archive := filepath.Join(c.base, "loaded.tar")
-	c.must(t, "build-image", "--binary="+binary(t, c, "pause"), "--reference="+reference, "--output="+archive)
+	c.must(t, "build-image", "--binary="+cached(t, "pause"), "--reference="+reference, "--output="+archive)
 	c.must(t, "load-image", archive)
 	c.must(t, "kubectl", "run", "loaded", "--image="+reference, "--image-pull-policy=Never")
 	c.must(t, "kubectl", "wait", "pod/loaded", "--for=condition=Ready", "--timeout=60s")
@@ -120,8 +120,8 @@ func loadImage(t *testing.T, c *cluster) {
 	c.mustFail(t, "no such file", "load-image", archive+".none")
 }
 
-// binary is the path of a component that the cluster runs.
-func binary(t *testing.T, c *cluster, name string) string {
+// cached is the path of a component in the cache.
+func cached(t *testing.T, name string) string {
 	t.Helper()
 	user, err := os.UserCacheDir()
 	if err != nil {

@@ -104,13 +104,10 @@ func (c *Cluster) waitForNodes(ctx context.Context, names []string) error {
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		missing = slices.Clone(names)
 		var nodes *corev1.NodeList
-		if nodes, lastErr = client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); lastErr != nil {
-			return false, nil
-		}
-		for _, node := range nodes.Items {
-			if isReady(node) {
-				missing = slices.DeleteFunc(missing, func(name string) bool { return name == node.Name })
-			}
+		if nodes, lastErr = client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); lastErr == nil {
+			missing = slices.DeleteFunc(missing, func(name string) bool {
+				return slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool { return node.Name == name && isReady(node) })
+			})
 		}
 		return len(missing) == 0, nil
 	})

@@ -29,7 +29,8 @@ func TestReadLock(t *testing.T) {
 		"comments and empty lines say nothing": {"# a\n\n  # b\n", Lock{}, false},
 		"each line locks a package": {
 			"a libc6 2.41-12\nb libc6 2.40\na zlib 1:1.3\n",
-			Lock{"a": {{"libc6", "2.41-12"}, {"zlib", "1:1.3"}}, "b": {{"libc6", "2.40"}}}, false,
+			Lock{"a": {{"libc6", "2.41-12"}, {"zlib", "1:1.3"}}, "b": {{"libc6", "2.40"}}},
+			false,
 		},
 		"a line without a version is refused":      {"a libc6\n", nil, true},
 		"a line of more than a version is refused": {"a libc6 1 2\n", nil, true},

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLinesOfTwoStepsAtOnce(t *testing.T) {
-	const clear = "\r\x1b[K"
+	const redraw = "\r\x1b[K"
 	for sentence, row := range map[string]struct {
 		width func() int
 		want  string
@@ -24,14 +24,14 @@ func TestLinesOfTwoStepsAtOnce(t *testing.T) {
 			"building a: built (31s)\n" +
 			"making b: failed (31s)\n"},
 		"on a terminal, they share the last line": {func() int { return 40 }, "" +
-			clear + "building a …\n" +
-			clear + "making b …\n" +
-			clear + "building a: 5 of 9, 1s" +
-			clear + "building a: 5 of 9, 1s | making b: 3, 1" +
-			clear + "building a: 7 of 9, 31s | making b: 3, " +
-			clear + "note\nbuilding a: 7 of 9, 31s | making b: 3, " +
-			clear + "building a: built (31s)\nmaking b: 3, 1s" +
-			clear + "making b: failed (31s)\n"},
+			redraw + "building a …\n" +
+			redraw + "making b …\n" +
+			redraw + "building a: 5 of 9, 1s" +
+			redraw + "building a: 5 of 9, 1s | making b: 3, 1" +
+			redraw + "building a: 7 of 9, 31s | making b: 3, " +
+			redraw + "note\nbuilding a: 7 of 9, 31s | making b: 3, " +
+			redraw + "building a: built (31s)\nmaking b: 3, 1s" +
+			redraw + "making b: failed (31s)\n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
