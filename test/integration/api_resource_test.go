@@ -14,6 +14,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 	applyv1alpha1 "coolops.cn/database-manager/pkg/generated/applyconfiguration/coolops/v1alpha1"
@@ -210,7 +211,11 @@ func TestSamplesAreAccepted(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, object := range objects {
-				if _, err := env.dynamic.Resource(databaseResource).Namespace(namespace).Create(t.Context(), object, strict); err != nil {
+				resource, isKnown := map[string]schema.GroupVersionResource{"DatabaseManager": databaseResource, "Foo": fooResource}[object.GetKind()]
+				if !isKnown {
+					t.Fatalf("%s is of the kind %s", object.GetName(), object.GetKind())
+				}
+				if _, err := env.dynamic.Resource(resource).Namespace(namespace).Create(t.Context(), object, strict); err != nil {
 					t.Errorf("create %s: %v", object.GetName(), err)
 				}
 			}

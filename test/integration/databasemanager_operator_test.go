@@ -37,9 +37,19 @@ type operator struct {
 // stop is called. Each of the hooks is called before a request is sent.
 func startOperator(t *testing.T, hooks ...func(*http.Request)) operator {
 	t.Helper()
+	return startOperatorThrough(t, nil, hooks...)
+}
+
+// startOperatorThrough is startOperator with something between the operator and
+// the API server.
+func startOperatorThrough(t *testing.T, fault func(http.RoundTripper) http.RoundTripper, hooks ...func(*http.Request)) operator {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	requests := &requestLog{arrived: make(chan struct{}, 1)}
 	config := rest.CopyConfig(env.config)
+	if fault != nil {
+		config.Wrap(fault)
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return loggingTransport{next, requests, hooks} })
 	ended := make(chan error, 1)
 	go func() {
@@ -117,8 +127,14 @@ func (t loggingTransport) RoundTrip(request *http.Request) (*http.Response, erro
 // await fails the test if check goes on failing.
 func await(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
+	awaitWithin(t, patience, what, check)
+}
+
+// awaitWithin is await for what others take longer for.
+func awaitWithin(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
+	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
