@@ -3,21 +3,32 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"coolops.cn/database-manager/internal/app"
 )
 
 // flags are the command line, read.
 type flags struct {
 	kubeconfig     string
+	namespaces     []string
+	controllers    []string
 	workers        int
+	leaderElect    bool
+	leaseNamespace string
 	metricsAddress string
 	healthAddress  string
 	logFormat      string
@@ -30,9 +41,11 @@ type flags struct {
 const usageHead = `database-manager keeps databases as the DatabaseManagers of its cluster ask for.
 
 In a cluster it needs no flags: it uses its pod's service account. Elsewhere,
---kubeconfig says which cluster is meant.
+--kubeconfig says which cluster is meant. Of several processes one works; the
+others wait for its lease.
 
-Flags:
+Flags, each of which can be given as a variable of the environment too, such as
+DATABASE_MANAGER_LOG_FORMAT=json; a flag wins over its variable:
 `
 
 // parseFlags reads the command line. It returns pflag.ErrHelp, with the usage,
@@ -43,7 +56,11 @@ func parseFlags(arguments []string) (flags, error) {
 	set.SetOutput(io.Discard)
 	set.SortFlags = false
 	set.StringVar(&read.kubeconfig, "kubeconfig", "", "`file` that says how the cluster is reached; default: as a pod of that cluster")
-	set.IntVar(&read.workers, "workers", 8, "how `many` databases are worked on at once")
+	set.StringSliceVar(&read.namespaces, "namespaces", nil, "`names` of the namespaces that are watched, separated by commas; default: all")
+	set.StringSliceVar(&read.controllers, "controllers", nil, "`names` of the controllers that run, separated by commas; default: "+strings.Join(app.ControllerNames(), ","))
+	set.BoolVar(&read.leaderElect, "leader-elect", true, "work only while holding the leader's lease; turn it off where there is only one process")
+	set.StringVar(&read.leaseNamespace, "leader-elect-namespace", "", "`namespace` of the lease; default: that of the pod")
+	set.IntVar(&read.workers, "workers", 8, "how `many` objects each controller works on at once")
 	set.StringVar(&read.metricsAddress, "metrics-bind-address", ":8080", "`address` that /metrics is served on; 0 for none")
 	set.StringVar(&read.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on; 0 for none")
 	set.StringVar(&read.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
@@ -53,7 +70,32 @@ func parseFlags(arguments []string) (flags, error) {
 	if err := set.Parse(arguments); err != nil {
 		return read, err
 	}
+	if err := fromEnvironment(set, os.LookupEnv); err != nil {
+		return read, err
+	}
 	return read, read.check(set.Args())
+}
+
+// fromEnvironment sets the flags that weren't given from their variables.
+func fromEnvironment(set *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var failure error
+	set.VisitAll(func(flag *pflag.Flag) {
+		name := variableOf(flag.Name)
+		value, isSet := lookup(name)
+		if !isSet || flag.Changed {
+			return
+		}
+		if err := set.Set(flag.Name, value); err != nil {
+			failure = errors.Join(failure, fmt.Errorf("variable %s: %w", name, err))
+		}
+	})
+	return failure
+}
+
+// variableOf returns the name of a flag's variable: DATABASE_MANAGER_LOG_FORMAT
+// for log-format.
+func variableOf(flag string) string {
+	return "DATABASE_MANAGER_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 func (f flags) check(rest []string) error {
@@ -62,11 +104,40 @@ func (f flags) check(rest []string) error {
 		return fmt.Errorf("unexpected argument %q: there are only flags", rest[0])
 	case f.workers < 1:
 		return fmt.Errorf("--workers is %d; at least 1 is needed", f.workers)
+	case f.firstBadNamespace() != "":
+		return fmt.Errorf("--namespaces names %s, which can't be a namespace", f.firstBadNamespace())
 	case f.logFormat != "text" && f.logFormat != "json":
 		return fmt.Errorf("--log-format is %q; allowed are text and json", f.logFormat)
 	default:
 		return nil
 	}
+}
+
+func (f flags) firstBadNamespace() string {
+	for _, namespace := range f.namespaces {
+		if len(validation.ValidateNamespaceName(namespace, false)) > 0 {
+			return strconv.Quote(namespace)
+		}
+	}
+	return ""
+}
+
+// podNamespaceFile holds the namespace of the pod that a process runs in.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// lease returns the namespace of the leader's lease; "" if none is wanted.
+func (f flags) lease() (string, error) {
+	if !f.leaderElect {
+		return "", nil
+	}
+	if f.leaseNamespace != "" {
+		return f.leaseNamespace, nil
+	}
+	namespace, err := os.ReadFile(podNamespaceFile)
+	if err != nil {
+		return "", errors.New("this isn't a pod of a cluster: say where the lease is with --leader-elect-namespace, or turn it off with --leader-elect=false")
+	}
+	return strings.TrimSpace(string(namespace)), nil
 }
 
 // cluster says how the API server is reached.

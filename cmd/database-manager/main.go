@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
 	"coolops.cn/database-manager/internal/app"
@@ -70,10 +71,22 @@ func start(ctx context.Context, flags flags) error {
 	if err != nil {
 		return err
 	}
+	lease, err := flags.lease()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
 	return app.Run(ctx, app.Options{
 		Cluster:        cluster,
+		Namespaces:     flags.namespaces,
+		Controllers:    flags.controllers,
 		Workers:        flags.workers,
 		MetricsAddress: flags.metricsAddress,
 		HealthAddress:  flags.healthAddress,
+		LeaseNamespace: lease,
+		Identity:       host + "_" + string(uuid.NewUUID()),
 	})
 }

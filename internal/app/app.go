@@ -11,54 +11,32 @@ import (
 	"net/http"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"coolops.cn/database-manager/internal/controller/databasemanager"
-	"coolops.cn/database-manager/internal/controller/foo"
-	"coolops.cn/database-manager/internal/dbclient"
 	redisclient "coolops.cn/database-manager/internal/dbclient/redis"
-	"coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/kit"
-	"coolops.cn/database-manager/internal/plan"
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
-	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
-	"coolops.cn/database-manager/pkg/generated/clientset/versioned/scheme"
-	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
 )
 
 // Options are what the operator is started with.
 type Options struct {
 	// Cluster says how the API server is reached.
 	Cluster *rest.Config
+	// Namespaces are those that are watched; none means all.
+	Namespaces []string
+	// Controllers are the names of those that run; none means all.
+	Controllers []string
 	// Workers is how many objects each controller works on at once.
 	Workers int
 	// MetricsAddress and HealthAddress are where to listen; "0" turns a
 	// server off.
 	MetricsAddress string
 	HealthAddress  string
-}
-
-// eventSource is the name that events carry as their reporting controller.
-const eventSource = "coolops.cn/database-manager"
-
-// engines lists the database engines that there are.
-func engines() []databasemanager.Engine {
-	return []databasemanager.Engine{
-		{Engine: redis.Engine{}, Dial: func(target dbclient.Target) kit.Connection[plan.EngineState] { return redisclient.Dial(target) }},
-	}
-}
-
-// controller keeps the objects of one kind as they ask for.
-type controller interface {
-	// WaitForCaches waits until the controller has seen everything that exists.
-	WaitForCaches(ctx context.Context) error
-	// Run works until the context ends, and returns when the last sync has.
-	Run(ctx context.Context, workers int)
+	// LeaseNamespace is where the leader's lease is. Empty means that this
+	// process is the only one, and works without asking.
+	LeaseNamespace string
+	// Identity names this process in the lease; no other has the same.
+	Identity string
 }
 
 // operator is the operator, wired.
@@ -66,14 +44,14 @@ type operator struct {
 	options     Options
 	metrics     *kit.Metrics
 	health      *kit.Health
-	children    informers.SharedInformerFactory
-	owners      externalversions.SharedInformerFactory
-	events      events.EventBroadcaster
-	controllers []controller
+	lease       *kit.Lease
+	cluster     cluster
+	controllers map[string]controller
 }
 
 // Run runs the operator until the context ends, and returns when everything
-// that it started has. It fails if it can't start.
+// that it started has. It fails if it can't start, or if it loses the leader's
+// lease.
 func Run(ctx context.Context, options Options) error {
 	redisclient.SilenceDriver()
 	operator, err := wire(options)
@@ -85,60 +63,25 @@ func Run(ctx context.Context, options Options) error {
 
 // wire builds everything and starts nothing.
 func wire(options Options) (*operator, error) {
-	metrics := kit.NewMetrics()
+	o := &operator{options: options, metrics: kit.NewMetrics(), health: &kit.Health{}}
 	config := rest.CopyConfig(options.Cluster)
 	// The server's own fairness decides who waits, not a guess made here.
 	config.QPS = -1
-	config.Wrap(metrics.CountRequests)
-	resources, err := versioned.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for our own resources: %w", err)
+	config.Wrap(o.metrics.CountRequests)
+	if options.LeaseNamespace != "" {
+		lease, err := newLease(config, options, o.metrics)
+		if err != nil {
+			return nil, err
+		}
+		o.lease = lease
+		config.Wrap(lease.Guard)
 	}
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for Kubernetes: %w", err)
-	}
-	o := &operator{
-		options: options,
-		metrics: metrics,
-		health:  &kit.Health{},
-		children: informers.NewSharedInformerFactoryWithOptions(client, 0,
-			informers.WithTransform(kit.DropManagedFields),
-			informers.WithTweakListOptions(kit.SelectedList(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))),
-		owners: externalversions.NewSharedInformerFactoryWithOptions(resources, 0,
-			externalversions.WithTransform(kit.DropManagedFields),
-			externalversions.WithTweakListOptions(kit.ConsistentList)),
-		events: events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()}),
-	}
-	recorder := o.events.NewRecorder(scheme.Scheme, eventSource)
-	databases, err := databasemanager.New(databasemanager.Config{
-		Kubernetes: client,
-		Databases:  resources,
-		Children:   o.children,
-		Owners:     o.owners,
-		Engines:    engines(),
-		Recorder:   recorder,
-		Metrics:    metrics,
-	})
-	if err != nil {
+	var err error
+	if o.cluster, err = connect(config, options.Namespaces); err != nil {
 		return nil, err
 	}
-	foos, err := foo.New(foo.Config{
-		Kubernetes: client,
-		Foos:       resources,
-		Children:   o.children,
-		Owners:     o.owners,
-		Render:     foo.Render,
-		Recorder:   recorder,
-		Metrics:    metrics,
-	})
-	if err != nil {
-		return nil, err
-	}
-	o.controllers = []controller{databases, foos}
-	return o, nil
+	o.controllers, err = build(o.cluster, o.metrics, options.Controllers)
+	return o, err
 }
 
 // run starts everything. The first part that fails ends the others.
@@ -177,36 +120,68 @@ func (o *operator) run(ctx context.Context) error {
 	return nil
 }
 
-// work fills the caches and runs the controllers.
-//
-// Leader election goes between the two: a standby keeps its caches warm, and
-// only the leader's controllers run.
+// work keeps the caches warm, also as a standby, and runs the controllers for as
+// long as this process leads.
 func (o *operator) work(ctx context.Context) error {
-	logger := klog.FromContext(ctx)
-	if err := o.events.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("start recording events: %w", err)
+	// Syncs that are under way when the work ends still read the caches, and
+	// still send their events.
+	caching, stopCaching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCaching()
+	stopInformers, err := o.cluster.start(caching)
+	if err != nil {
+		return err
 	}
-	defer o.events.Shutdown()
-	o.owners.StartWithContext(ctx)
-	o.children.StartWithContext(ctx)
-	defer o.owners.Shutdown()
-	defer o.children.Shutdown()
-	logger.Info("Filling the caches")
+	defer func() {
+		stopCaching()
+		stopInformers()
+	}()
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	working, stopWorking := context.WithCancel(ctx)
+	defer stopWorking()
+	waiting.Go(func() { o.markReady(working) })
+	if o.lease == nil {
+		o.lead(ctx)
+		return nil
+	}
+	return o.lease.Run(ctx, o.lead)
+}
+
+// markReady waits for all caches.
+func (o *operator) markReady(ctx context.Context) {
 	for _, controller := range o.controllers {
 		if err := controller.WaitForCaches(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+			return // the process ends, or the controller says so itself
 		}
 	}
 	o.health.MarkReady()
-	logger.Info("Working", "workers", o.options.Workers)
+}
+
+// lead runs the controllers until the context ends. None waits for another: one
+// whose resource isn't installed keeps no other from working.
+func (o *operator) lead(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, controller := range o.controllers {
-		running.Go(func() { controller.Run(ctx, o.options.Workers) })
+	for name, controller := range o.controllers {
+		running.Go(func() {
+			logger := klog.FromContext(ctx).WithValues("controller", name)
+			if err := controller.WaitForCaches(ctx); err != nil {
+				if ctx.Err() == nil {
+					logger.Error(err, "The controller can't work")
+				}
+				return
+			}
+			logger.Info("Working", "workers", o.options.Workers)
+			controller.Run(ctx, o.options.Workers)
+			logger.Info("Stopped")
+		})
 	}
 	running.Wait()
-	logger.Info("Stopped")
+}
+
+// describe wraps an error of making a client.
+func describe(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("make a client for %s: %w", what, err)
+	}
 	return nil
 }

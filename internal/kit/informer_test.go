@@ -5,10 +5,8 @@ package kit
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -39,43 +37,6 @@ func TestManagedFieldsAreDropped(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "shop/db-0"}
 	if got, err := DropManagedFields(tombstone); err != nil || got != any(tombstone) {
 		t.Errorf("got %v and %v for a tombstone", got, err)
-	}
-}
-
-// capturedInformer hands out the handler that it is given.
-type capturedInformer struct {
-	cache.TypedSharedIndexInformer[*corev1.Pod]
-	handler cache.TypedResourceEventHandler[*corev1.Pod]
-}
-
-func (c *capturedInformer) AddTypedEventHandler(handler cache.TypedResourceEventHandler[*corev1.Pod], _ ...cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	c.handler = handler
-	return nil, nil
-}
-
-func TestEveryChangeIsToldOfWhateverFormItComesIn(t *testing.T) {
-	informer := &capturedInformer{}
-	var told []string
-	_, err := OnChange(informer, func(pod *corev1.Pod, isDeleted bool) {
-		entry := string(pod.UID)
-		if isDeleted {
-			entry += " gone"
-		}
-		told = append(told, entry)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := aPod("1", "old")
-	informer.handler.OnAdd(old, true)
-	informer.handler.OnUpdate(old, old)
-	informer.handler.OnUpdate(old, aPod("2", "new"))
-	informer.handler.OnDelete(cache.DeletedObject[*corev1.Pod]{OptionalObj: old})
-	informer.handler.OnDelete(cache.DeletedObject[*corev1.Pod]{OptionalObj: old, FinalStateUnknown: &cache.DeletedFinalStateUnknown{}})
-	informer.handler.OnDelete(cache.DeletedObject[*corev1.Pod]{FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: "shop/db-0"}})
-	want := []string{"old", "old", "old gone", "new", "old gone", "old gone"}
-	if !slices.Equal(told, want) {
-		t.Errorf("got %v, want %v", told, want)
 	}
 }
 

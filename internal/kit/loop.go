@@ -40,23 +40,37 @@ type LoopConfig struct {
 // is being synced is synced once more afterwards, never twice at the same time.
 type Loop struct {
 	config LoopConfig
+	order  *order
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 // NewLoop returns a loop. Keys may be queued before it runs.
 func NewLoop(config LoopConfig) *Loop {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](backoffBase, backoffMax)
+	type key = cache.ObjectName
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[key](backoffBase, backoffMax)
+	order, provider := newOrder(), config.Metrics.queueProvider()
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[key]{Name: config.Name, MetricsProvider: provider, Queue: order})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Name: config.Name, MetricsProvider: provider, Queue: queue})
 	return &Loop{
 		config: config,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{
-			Name:            config.Name,
-			MetricsProvider: config.Metrics.queueProvider(),
+		order:  order,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[key]{
+			Name: config.Name, MetricsProvider: provider, DelayingQueue: delaying,
 		}),
 	}
 }
 
-// Enqueue asks for a key to be synced soon.
-func (l *Loop) Enqueue(key cache.ObjectName) { l.queue.Add(key) }
+// Enqueue asks for a key to be synced soon: something of it changed.
+func (l *Loop) Enqueue(key cache.ObjectName) {
+	l.order.hurry(key)
+	l.queue.Add(key)
+}
+
+// EnqueuePatiently asks for a key to be synced once those that changed have been.
+func (l *Loop) EnqueuePatiently(key cache.ObjectName) {
+	l.order.mayWait(key)
+	l.queue.Add(key)
+}
 
 // Run syncs keys with so many workers until the context ends, and returns when
 // the last sync has.
@@ -122,6 +136,7 @@ func (l *Loop) schedule(logger klog.Logger, key cache.ObjectName, err error) {
 	case errors.Is(err, context.Canceled):
 		// The process is ending; the next one starts with every key.
 	default:
+		l.order.mayWait(key)
 		l.queue.AddRateLimited(key)
 		logger.Error(err, "Sync failed", "failures", l.queue.NumRequeues(key))
 	}

@@ -168,3 +168,29 @@ func TestAKeyIsNeverSyncedTwiceAtOnce(t *testing.T) {
 		t.Errorf("%d syncs ran at once", most)
 	}
 }
+
+func TestWhatChangedIsSyncedBeforeWhatCanWait(t *testing.T) {
+	var mu sync.Mutex
+	var synced []string
+	runLoop(t, func(_ context.Context, key cache.ObjectName) error {
+		mu.Lock()
+		synced = append(synced, key.Name)
+		mu.Unlock()
+		if key.Name == "long" {
+			time.Sleep(time.Hour) //nolint:forbidigo // bubble time: one of the two workers is out of the way
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // bubble time: the others are queued meanwhile
+		return nil
+	}, func(loop *Loop) {
+		loop.Enqueue(named("long"))
+		loop.Enqueue(named("first"))
+		synctest.Wait()
+		loop.EnqueuePatiently(named("patient"))
+		loop.Enqueue(named("urgent"))
+		loop.EnqueuePatiently(named("urgent"))
+		time.Sleep(time.Minute) //nolint:forbidigo // bubble time
+	})
+	if want := []string{"urgent", "patient"}; !slices.Equal(synced[2:], want) {
+		t.Errorf("synced %v, want %v at last", synced, want)
+	}
+}

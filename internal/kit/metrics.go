@@ -22,6 +22,8 @@ type Metrics struct {
 	requests     *prometheus.CounterVec
 	requestTimes *prometheus.HistogramVec
 
+	leading prometheus.Gauge
+
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
 	latency, work              *prometheus.HistogramVec
@@ -36,6 +38,7 @@ func NewMetrics() *Metrics {
 		syncSeconds:  histogram("controller_sync_duration_seconds", "How long a sync took.", "controller"),
 		requests:     counter("kubernetes_client_requests_total", "Requests to the API server, by status code; error if none came.", "method", "code"),
 		requestTimes: histogram("kubernetes_client_request_duration_seconds", "How long the API server took for its first byte.", "method"),
+		leading:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "leader", Help: "Whether this process holds the leader's lease: 1 or 0."}),
 		depth:        gauge("workqueue_depth", "Keys that wait.", byQueue...),
 		unfinished:   gauge("workqueue_unfinished_work_seconds", "How long what is being done has taken so far, in sum.", byQueue...),
 		longest:      gauge("workqueue_longest_running_processor_seconds", "How long the longest of it has taken so far.", byQueue...),
@@ -46,7 +49,7 @@ func NewMetrics() *Metrics {
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.syncs, m.syncSeconds, m.requests, m.requestTimes,
+		m.syncs, m.syncSeconds, m.requests, m.requestTimes, m.leading,
 		m.depth, m.unfinished, m.longest, m.adds, m.retries, m.latency, m.work)
 	return m
 }
@@ -73,6 +76,14 @@ func (m *Metrics) Handler() http.Handler {
 func (m *Metrics) observeSync(controller, result string, took time.Duration) {
 	m.syncs.WithLabelValues(controller, result).Inc()
 	m.syncSeconds.WithLabelValues(controller).Observe(took.Seconds())
+}
+
+// SetLeading says whether this process holds the leader's lease.
+func (m *Metrics) SetLeading(isLeading bool) {
+	m.leading.Set(0)
+	if isLeading {
+		m.leading.Set(1)
+	}
 }
 
 // CountRequests returns a round tripper that counts what goes through it. A

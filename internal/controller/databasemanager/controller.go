@@ -18,7 +18,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -64,11 +63,11 @@ type Config struct {
 	// Kubernetes and Databases are the clients that write.
 	Kubernetes kubernetes.Interface
 	Databases  versioned.Interface
-	// Children and Owners are the informers that the controller reads from:
-	// Children of what carries our label managed-by, Owners of every
-	// DatabaseManager.
-	Children informers.SharedInformerFactory
-	Owners   externalversions.SharedInformerFactory
+	// Children and Owners are the informers that the controller reads from, by
+	// the namespace that they watch: Children of what carries our label
+	// managed-by, Owners of every DatabaseManager.
+	Children map[string]informers.SharedInformerFactory
+	Owners   map[string]externalversions.SharedInformerFactory
 	// Engines are those that spec.dbtype may name.
 	Engines []Engine
 	// Recorder takes events.
@@ -79,13 +78,11 @@ type Config struct {
 
 // Controller keeps databases as their DatabaseManagers ask for.
 type Controller struct {
-	config    Config
-	engines   map[v1alpha1.DatabaseType]Engine
-	caches    caches
-	ownWrites *kit.OwnWrites
-	prober    *kit.Prober[target, plan.EngineState]
-	loop      *kit.Loop
-	handlers  []cache.ResourceEventHandlerRegistration
+	config  Config
+	engines map[v1alpha1.DatabaseType]Engine
+	caches  caches
+	prober  *kit.Prober[target, plan.EngineState]
+	loop    *kit.Loop
 
 	mu sync.Mutex
 	// lastSeen are the Secrets of databases, by the database's UID and the
@@ -97,10 +94,10 @@ type Controller struct {
 // factories are to be started afterwards.
 func New(config Config) (*Controller, error) {
 	c := &Controller{
-		config:    config,
-		engines:   map[v1alpha1.DatabaseType]Engine{},
-		ownWrites: kit.NewOwnWrites(),
-		lastSeen:  map[types.UID]map[string]*corev1.Secret{},
+		config:   config,
+		engines:  map[v1alpha1.DatabaseType]Engine{},
+		caches:   caches{View: kit.NewView()},
+		lastSeen: map[types.UID]map[string]*corev1.Secret{},
 	}
 	for _, engine := range config.Engines {
 		c.engines[engine.Type()] = engine
@@ -118,12 +115,7 @@ func New(config Config) (*Controller, error) {
 }
 
 // WaitForCaches waits until the handlers were given everything that exists.
-func (c *Controller) WaitForCaches(ctx context.Context) error {
-	if err := kit.WaitForHandlers(ctx, c.handlers...); err != nil {
-		return err
-	}
-	return c.ownWrites.Check()
-}
+func (c *Controller) WaitForCaches(ctx context.Context) error { return c.caches.Wait(ctx) }
 
 // Run works until the context ends, and returns when the last sync has. The
 // caches must have synced.
@@ -136,22 +128,16 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 
 // sync brings one database closer to its spec.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	database, err := c.caches.databaseLister.DatabaseManagers(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) {
+	database, exists := c.caches.databases.Get(key)
+	if !exists {
 		c.forget(key)
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", key, err)
-	}
-	if behind := c.ownWrites.Behind(key); behind != "" {
+	if behind := c.caches.OwnWrites.Behind(key); behind != "" {
 		return &kit.Wait{After: cacheLag, Reason: "the cache of " + behind + " is behind our own write"}
 	}
 	now := time.Now()
-	snapshot, err := c.observe(key, database, now)
-	if err != nil {
-		return err
-	}
+	snapshot := c.observe(key, database, now)
 	desired, problem := c.render(snapshot)
 	todo := plan.Make(snapshot, desired, problem, now)
 	outcome, failure := c.execute(ctx, key, snapshot, desired, todo)
@@ -201,5 +187,5 @@ func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
 // forget drops what is remembered of a database that is gone.
 func (c *Controller) forget(key cache.ObjectName) {
 	c.prober.SetMembers(key, nil, time.Time{})
-	c.ownWrites.Forget(key)
+	c.caches.OwnWrites.Forget(key)
 }

@@ -145,7 +145,7 @@ func (e *execution) create(ctx context.Context, child plan.Child) error {
 	if err != nil {
 		return err
 	}
-	e.ownWrites.Wrote(e.key, resource, created)
+	e.caches.OwnWrites.Wrote(e.key, resource, created)
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (e *execution) applyAs(ctx context.Context, child plan.Child, uid, formerOw
 	if err != nil {
 		return err
 	}
-	e.ownWrites.Wrote(e.key, resource, applied)
+	e.caches.OwnWrites.Wrote(e.key, resource, applied)
 	return nil
 }
 
@@ -247,7 +247,7 @@ func (e *execution) evict(ctx context.Context, eviction plan.Evict) error {
 	if err != nil {
 		return err
 	}
-	e.ownWrites.Deleted(e.key, corev1.Resource("pods"), cache.NewObjectName(e.key.Namespace, eviction.Pod), eviction.UID)
+	e.caches.OwnWrites.Deleted(e.key, corev1.Resource("pods"), cache.NewObjectName(e.key.Namespace, eviction.Pod), eviction.UID)
 	return nil
 }
 
@@ -259,6 +259,6 @@ func (e *execution) delete(ctx context.Context, deletion plan.Delete) error {
 	if err := writer.Delete(ctx, deletion.Ref.Name, deletion.UID, ""); err != nil {
 		return err
 	}
-	e.ownWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Ref.Name), deletion.UID)
+	e.caches.OwnWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Ref.Name), deletion.UID)
 	return nil
 }

@@ -8,43 +8,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // onDatabase queues a database that changed. When it goes, those that wait for
 // its stem are queued too.
-func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, isDeleted bool) {
-	c.loop.Enqueue(cache.MetaObjectToName(database))
-	if !isDeleted {
+func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.Change) {
+	c.enqueue(database, change.CanWait())
+	if !change.IsDeleted {
 		return
 	}
 	c.mu.Lock()
 	delete(c.lastSeen, database.UID)
 	c.mu.Unlock()
-	c.enqueueIndexed(byStem, stemKey(database.Namespace, database.Spec.DeploymentName))
+	c.enqueueIndexed(byStem, database.Namespace, stemKey(database.Namespace, database.Spec.DeploymentName), false)
 }
 
 // onChild queues the databases that a child matters to: the one that owns it by
 // UID, and those of its stem. A pod is found by its stem; so is an object that
 // stands in a database's way.
-func (c *Controller) onChild(child metav1.Object) {
+func (c *Controller) onChild(child metav1.Object, change kit.Change) {
 	if owner := ownerOf(child); owner != "" {
-		c.enqueueIndexed(byUID, string(owner))
+		c.enqueueIndexed(byUID, child.GetNamespace(), string(owner), change.IsInitial)
 	}
 	if stem := child.GetLabels()[v1alpha1.LabelStem]; stem != "" {
-		c.enqueueIndexed(byStem, stemKey(child.GetNamespace(), stem))
+		c.enqueueIndexed(byStem, child.GetNamespace(), stemKey(child.GetNamespace(), stem), change.IsInitial)
 	}
 }
 
-func (c *Controller) enqueueIndexed(index, value string) {
-	databases, err := c.caches.databases.ByTypedIndex(index, value)
-	if err != nil {
-		// Only an index that doesn't exist gives an error.
-		panic(err)
+func (c *Controller) enqueueIndexed(index, namespace, value string, canWait bool) {
+	for _, database := range c.caches.databases.ByIndex(namespace, index, value) {
+		c.enqueue(database, canWait)
 	}
-	for _, database := range databases {
-		c.loop.Enqueue(cache.MetaObjectToName(database))
+}
+
+func (c *Controller) enqueue(database *v1alpha1.DatabaseManager, canWait bool) {
+	if canWait {
+		c.loop.EnqueuePatiently(cache.MetaObjectToName(database))
+		return
 	}
+	c.loop.Enqueue(cache.MetaObjectToName(database))
 }
 
 // ownerOf returns the UID of what controls child, or, for what outlives its
@@ -61,17 +65,14 @@ func ownerOf(child metav1.Object) types.UID {
 // that one. What was remembered is there before the database is queued, and,
 // since it is kept from the Secret's appearance on, also where the database is
 // being synced for another reason at the moment of the loss.
-func (c *Controller) onSecret(secret *corev1.Secret, isDeleted bool) {
-	c.remember(secret, isDeleted)
-	c.onChild(secret)
+func (c *Controller) onSecret(secret *corev1.Secret, change kit.Change) {
+	c.remember(secret, change.IsDeleted)
+	c.onChild(secret, change)
 }
 
 func (c *Controller) remember(secret *corev1.Secret, isDeleted bool) {
 	owner := ownerOf(secret)
-	databases, err := c.caches.databases.ByTypedIndex(byUID, string(owner))
-	if err != nil {
-		panic(err)
-	}
+	databases := c.caches.databases.ByIndex(secret.Namespace, byUID, string(owner))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if isDeleted && len(databases) == 0 {

@@ -3,7 +3,6 @@
 package databasemanager
 
 import (
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -30,23 +29,17 @@ type target struct {
 }
 
 // observe gathers what is known of one database. It reads memory only.
-func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseManager, now time.Time) (plan.Snapshot, error) {
+func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseManager, now time.Time) plan.Snapshot {
 	stem := stemKey(database.Namespace, database.Spec.DeploymentName)
 	snapshot := plan.Snapshot{Database: database, Objects: map[plan.Ref]metav1.Object{}}
-	for _, err := range []error{
-		collect(snapshot.Objects, plan.KindConfigMap, c.caches.configMaps, stem),
-		collect(snapshot.Objects, plan.KindDeployment, c.caches.deployments, stem),
-		collect(snapshot.Objects, plan.KindSecret, c.caches.secrets, stem),
-		collect(snapshot.Objects, plan.KindService, c.caches.services, stem),
-		collect(snapshot.Objects, plan.KindStatefulSet, c.caches.statefulSets, stem),
-		collect(snapshot.Objects, plan.KindVolumeClaim, c.caches.claims, stem),
-		c.observeSiblings(&snapshot, stem),
-		c.observeMembers(&snapshot, stem),
-	} {
-		if err != nil {
-			return plan.Snapshot{}, fmt.Errorf("observe %s: %w", key, err)
-		}
-	}
+	collect(&snapshot, plan.KindConfigMap, &c.caches.configMaps, stem)
+	collect(&snapshot, plan.KindDeployment, &c.caches.deployments, stem)
+	collect(&snapshot, plan.KindSecret, &c.caches.secrets, stem)
+	collect(&snapshot, plan.KindService, &c.caches.services, stem)
+	collect(&snapshot, plan.KindStatefulSet, &c.caches.statefulSets, stem)
+	collect(&snapshot, plan.KindVolumeClaim, &c.caches.claims, stem)
+	c.observeSiblings(&snapshot, stem)
+	c.observeMembers(&snapshot, stem)
 	c.mu.Lock()
 	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
 	c.mu.Unlock()
@@ -54,41 +47,31 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	for i := range snapshot.Members {
 		snapshot.Members[i].Probe = c.answer(key, snapshot.Members[i].Pod.UID)
 	}
-	return snapshot, nil
+	return snapshot
 }
 
 // collect adds the cached objects of one kind and stem.
-func collect[T kit.Object](found map[plan.Ref]metav1.Object, kind plan.Kind, indexer cache.TypedIndexer[T], stem string) error {
-	cached, err := indexer.ByTypedIndex(byStem, stem)
-	for _, object := range cached {
-		found[plan.Ref{Kind: kind, Name: object.GetName()}] = object
+func collect[T kit.Object](snapshot *plan.Snapshot, kind plan.Kind, cached *kit.Cache[T], stem string) {
+	for _, object := range cached.ByIndex(snapshot.Database.Namespace, byStem, stem) {
+		snapshot.Objects[plan.Ref{Kind: kind, Name: object.GetName()}] = object
 	}
-	return err
 }
 
 // observeSiblings finds the other databases that claim the stem.
-func (c *Controller) observeSiblings(snapshot *plan.Snapshot, stem string) error {
-	databases, err := c.caches.databases.ByTypedIndex(byStem, stem)
+func (c *Controller) observeSiblings(snapshot *plan.Snapshot, stem string) {
 	snapshot.Siblings = map[types.UID]string{}
-	for _, sibling := range databases {
+	for _, sibling := range c.caches.databases.ByIndex(snapshot.Database.Namespace, byStem, stem) {
 		if sibling.UID != snapshot.Database.UID {
 			snapshot.Siblings[sibling.UID] = sibling.Name
 		}
 	}
-	return err
 }
 
 // observeMembers finds the pods whose chain of owners reaches our workload:
 // StatefulSet or ReplicaSet and Deployment, each step by UID.
-func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) error {
-	replicaSets, err := c.caches.replicaSets.ByTypedIndex(byStem, stem)
-	if err != nil {
-		return err
-	}
-	pods, err := c.caches.pods.ByTypedIndex(byStem, stem)
-	if err != nil {
-		return err
-	}
+func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
+	replicaSets := c.caches.replicaSets.ByIndex(snapshot.Database.Namespace, byStem, stem)
+	pods := c.caches.pods.ByIndex(snapshot.Database.Namespace, byStem, stem)
 	owners := map[types.UID]bool{}
 	deployments := map[types.UID]bool{}
 	for _, object := range snapshot.Objects {
@@ -114,7 +97,6 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) error 
 		}
 	}
 	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
-	return nil
 }
 
 // probed returns the members that can be asked: those that run and have an

@@ -39,7 +39,7 @@ func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot 
 		if err != nil {
 			return fmt.Errorf("write the status: %w", err)
 		}
-		c.ownWrites.Wrote(key, databaseResource(), written)
+		c.caches.OwnWrites.Wrote(key, databaseResource(), written)
 	}
 	c.tell(database, status, todo, outcome)
 	return nil

@@ -14,10 +14,8 @@ package foo
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -45,10 +43,11 @@ type Config struct {
 	// Kubernetes and Foos are the clients that write.
 	Kubernetes kubernetes.Interface
 	Foos       versioned.Interface
-	// Children and Owners are the informers that the controller reads from:
-	// Children of what carries our label managed-by, Owners of every Foo.
-	Children informers.SharedInformerFactory
-	Owners   externalversions.SharedInformerFactory
+	// Children and Owners are the informers that the controller reads from, by
+	// the namespace that they watch: Children of what carries our label
+	// managed-by, Owners of every Foo.
+	Children map[string]informers.SharedInformerFactory
+	Owners   map[string]externalversions.SharedInformerFactory
 	// Render says what a Foo asks for: the function Render, outside of tests.
 	Render Renderer
 	// Recorder takes events.
@@ -59,18 +58,16 @@ type Config struct {
 
 // Controller keeps a Deployment for each Foo.
 type Controller struct {
-	config    Config
-	caches    caches
-	ownWrites *kit.OwnWrites
-	loop      *kit.Loop
-	unstored  *unstored
-	handlers  []cache.ResourceEventHandlerRegistration
+	config   Config
+	caches   caches
+	loop     *kit.Loop
+	unstored *unstored
 }
 
 // New returns the controller with its handlers in place. The informer
 // factories are to be started afterwards.
 func New(config Config) (*Controller, error) {
-	c := &Controller{config: config, ownWrites: kit.NewOwnWrites(), unstored: newUnstored()}
+	c := &Controller{config: config, caches: caches{View: kit.NewView()}, unstored: newUnstored()}
 	c.loop = kit.NewLoop(kit.LoopConfig{Name: name, Sync: c.sync, TimeLimit: syncLimit, Metrics: config.Metrics})
 	if err := c.openCaches(); err != nil {
 		return nil, err
@@ -79,12 +76,7 @@ func New(config Config) (*Controller, error) {
 }
 
 // WaitForCaches waits until the handlers were given everything that exists.
-func (c *Controller) WaitForCaches(ctx context.Context) error {
-	if err := kit.WaitForHandlers(ctx, c.handlers...); err != nil {
-		return err
-	}
-	return c.ownWrites.Check()
-}
+func (c *Controller) WaitForCaches(ctx context.Context) error { return c.caches.Wait(ctx) }
 
 // Run works until the context ends, and returns when the last sync has. The
 // caches must have synced.
@@ -92,25 +84,19 @@ func (c *Controller) Run(ctx context.Context, workers int) { c.loop.Run(ctx, wor
 
 // sync brings one Foo's Deployment closer to what it asks for.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	foo, err := c.caches.fooLister.Foos(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) {
-		c.ownWrites.Forget(key)
+	foo, exists := c.caches.foos.Get(key)
+	if !exists {
+		c.caches.OwnWrites.Forget(key)
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", key, err)
 	}
 	if foo.DeletionTimestamp != nil {
 		// Its Deployment names it as its owner, and is collected after it.
 		return nil
 	}
-	if behind := c.ownWrites.Behind(key); behind != "" {
+	if behind := c.caches.OwnWrites.Behind(key); behind != "" {
 		return &kit.Wait{After: cacheLag, Reason: "the cache of " + behind + " is behind our own write"}
 	}
-	seen, err := c.observe(foo)
-	if err != nil {
-		return err
-	}
+	seen := c.observe(foo)
 	todo := decide(seen, c.config.Render)
 	done, failure := c.execute(ctx, key, seen, todo)
 	if err := c.tell(ctx, key, seen, done, time.Now()); err != nil && failure == nil {

@@ -79,7 +79,7 @@ func (e *execution) write(ctx context.Context, todo plan) (*appsv1.Deployment, e
 	if !isDeployment {
 		return nil, fmt.Errorf("the API server answered with a %T", written)
 	}
-	e.ownWrites.Wrote(e.key, deploymentResource(), deployment)
+	e.caches.OwnWrites.Wrote(e.key, deploymentResource(), deployment)
 	klog.FromContext(ctx).Info("Wrote the Deployment", "deployment", deployment.Name, "step", todo.step, "why", todo.why)
 	return deployment, nil
 }
@@ -115,7 +115,7 @@ func (e *execution) delete(ctx context.Context, obsolete obsolete) error {
 	if err := e.writer.Delete(ctx, obsolete.name, obsolete.uid, ""); err != nil {
 		return err
 	}
-	e.ownWrites.Deleted(e.key, deploymentResource(), cache.NewObjectName(e.key.Namespace, obsolete.name), obsolete.uid)
+	e.caches.OwnWrites.Deleted(e.key, deploymentResource(), cache.NewObjectName(e.key.Namespace, obsolete.name), obsolete.uid)
 	klog.FromContext(ctx).Info("Deleted a Deployment of an earlier name", "deployment", obsolete.name)
 	return nil
 }

@@ -38,7 +38,7 @@ func (c *Controller) tell(ctx context.Context, key cache.ObjectName, seen snapsh
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	c.ownWrites.Wrote(key, fooResource(), written)
+	c.caches.OwnWrites.Wrote(key, fooResource(), written)
 	if condition, eventType := transition(seen.status, status); condition != nil {
 		c.config.Recorder.Eventf(seen.foo, nil, eventType, condition.Reason, "Reconcile", "%s", shorten(condition.Message))
 	}

@@ -55,7 +55,7 @@ func newTeller(server *server) (*Controller, chan string) {
 	client := fake.NewClientset()
 	client.PrependReactor("patch", "foos", server.react)
 	recorder := events.NewFakeRecorder(10)
-	return &Controller{config: Config{Foos: client, Recorder: recorder}, ownWrites: kit.NewOwnWrites(), unstored: newUnstored()}, recorder.Events
+	return &Controller{config: Config{Foos: client, Recorder: recorder}, caches: caches{View: kit.NewView()}, unstored: newUnstored()}, recorder.Events
 }
 
 // tellAgain reports that all is well, as a sync does, once for each time.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/pkg/generated/clientset/versioned/scheme"
+	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
+)
+
+// eventSource is the name that events carry as their reporting controller.
+const eventSource = "coolops.cn/database-manager"
+
+// cluster is how the controllers reach the cluster: clients to write with, and
+// informers, by the namespace that they watch, to read from.
+type cluster struct {
+	kubernetes  kubernetes.Interface
+	resources   versioned.Interface
+	children    map[string]informers.SharedInformerFactory
+	owners      map[string]externalversions.SharedInformerFactory
+	broadcaster events.EventBroadcaster
+	recorder    events.EventRecorder
+}
+
+// connect makes the clients and the informers, and starts nothing.
+func connect(config *rest.Config, namespaces []string) (cluster, error) {
+	c := cluster{
+		children: map[string]informers.SharedInformerFactory{},
+		owners:   map[string]externalversions.SharedInformerFactory{},
+	}
+	var err, kubernetesErr error
+	c.resources, err = versioned.NewForConfig(config)
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	c.kubernetes, kubernetesErr = kubernetes.NewForConfig(config)
+	if err := errors.Join(describe("our own resources", err), describe("Kubernetes", kubernetesErr)); err != nil {
+		return cluster{}, err
+	}
+	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.kubernetes.EventsV1()})
+	c.recorder = c.broadcaster.NewRecorder(scheme.Scheme, eventSource)
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	managed := labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	for _, namespace := range namespaces {
+		c.children[namespace] = informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
+			informers.WithNamespace(namespace),
+			informers.WithTransform(kit.DropManagedFields),
+			informers.WithTweakListOptions(kit.SelectedList(managed)))
+		c.owners[namespace] = externalversions.NewSharedInformerFactoryWithOptions(c.resources, 0,
+			externalversions.WithNamespace(namespace),
+			externalversions.WithTransform(kit.DropManagedFields),
+			externalversions.WithTweakListOptions(kit.ConsistentList))
+	}
+	return c, nil
+}
+
+// start fills the caches, and keeps them up to date until the context ends. The
+// function that it returns waits for that end.
+func (c cluster) start(ctx context.Context) (stop func(), err error) {
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("start recording events: %w", err)
+	}
+	for _, factory := range c.owners {
+		factory.StartWithContext(ctx)
+	}
+	for _, factory := range c.children {
+		factory.StartWithContext(ctx)
+	}
+	return func() {
+		for _, factory := range c.owners {
+			factory.Shutdown()
+		}
+		for _, factory := range c.children {
+			factory.Shutdown()
+		}
+		c.broadcaster.Shutdown()
+	}, nil
+}
