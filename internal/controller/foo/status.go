@@ -20,6 +20,7 @@ import (
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 	v1alpha1apply "coolops.cn/database-manager/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
@@ -32,10 +33,12 @@ func (c *Controller) tell(ctx context.Context, key cache.ObjectName, seen snapsh
 		return nil
 	}
 	written, err := c.writeStatus(ctx, seen.foo, status)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
-	}
-	if err != nil {
+	case apierrors.IsConflict(err):
+		return &kit.Wait{After: cacheLag, Reason: "the Foo has changed since it was read"}
+	case err != nil:
 		return fmt.Errorf("write the status: %w", err)
 	}
 	c.caches.OwnWrites.Wrote(key, fooResource(), written)
@@ -78,7 +81,10 @@ func ours(conditions []metav1.Condition) []metav1.Condition {
 }
 
 // statusFields names every field of the status, also one that is zero, so that
-// what a user reads is a number and not a gap.
+// what a user reads is a number and not a gap. It is pinned to the version that
+// was read: the UID alone wouldn't do, since in a write of a custom
+// resource's status the API server overlooks a wrong one, and a Foo that was
+// deleted and created again would be given the status of its namesake.
 func statusFields(foo *v1alpha1.Foo, availableReplicas int32, conditions []metav1.Condition) *v1alpha1apply.FooApplyConfiguration {
 	status := v1alpha1apply.FooStatus().WithAvailableReplicas(availableReplicas)
 	for _, condition := range conditions {
@@ -88,7 +94,7 @@ func statusFields(foo *v1alpha1.Foo, availableReplicas int32, conditions []metav
 			WithObservedGeneration(condition.ObservedGeneration).
 			WithLastTransitionTime(condition.LastTransitionTime))
 	}
-	return v1alpha1apply.Foo(foo.Name, foo.Namespace).WithUID(foo.UID).WithStatus(status)
+	return v1alpha1apply.Foo(foo.Name, foo.Namespace).WithUID(foo.UID).WithResourceVersion(foo.ResourceVersion).WithStatus(status)
 }
 
 func isServerError(err error) bool {
