@@ -132,7 +132,7 @@ func awaitFooEvents(t *testing.T, foo *samplev1alpha1.Foo, want ...string) {
 
 // setReady sets every pod's condition Ready, as a kubelet would, and waits until
 // the Deployment counts them.
-func setReady(t *testing.T, namespace, deployment string, status string, want int32) {
+func setReady(t *testing.T, namespace, deployment, status string, want int32) {
 	t.Helper()
 	await(t, fmt.Sprintf("%d available pods", want), func(ctx context.Context) error {
 		pods, err := env.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -176,18 +176,18 @@ func TestAFooIsGivenItsDeployment(t *testing.T) {
 
 	setReady(t, namespace, "web", "True", 5)
 	await(t, "five available pods in the status", func(ctx context.Context) error {
-		return availableIs(ctx, namespace, "example-foo", 5)
+		return availableIs(ctx, namespace, 5)
 	})
 	setReady(t, namespace, "web", "False", 0)
 	await(t, "no available pods in the status", func(ctx context.Context) error {
-		return availableIs(ctx, namespace, "example-foo", 0)
+		return availableIs(ctx, namespace, 0)
 	})
 	operator.requests.awaitQuiet(t, time.Second)
 	awaitFooEvents(t, foo, "Normal Synced")
 }
 
-func availableIs(ctx context.Context, namespace, name string, want int32) error {
-	foo, err := foosIn(namespace).Get(ctx, name, metav1.GetOptions{})
+func availableIs(ctx context.Context, namespace string, want int32) error {
+	foo, err := foosIn(namespace).Get(ctx, "example-foo", metav1.GetOptions{})
 	if err == nil && foo.Status.AvailableReplicas != want {
 		err = fmt.Errorf("there are %d", foo.Status.AvailableReplicas)
 	}
