@@ -35,7 +35,18 @@ func TestManifestsAreSmall(t *testing.T) {
 // text in the CRD is without a bound: the cost of a rule, and of an object in
 // every cache, depends on it.
 func TestEveryFieldIsDescribedAndBounded(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "config", "crd", "coolops.cn_databasemanagers.yaml"))
+	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "config", "crd", "*.yaml"))
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("found the CRDs %v (%v), want two", paths, err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) { checkSchema(t, path) })
+	}
+}
+
+func checkSchema(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
