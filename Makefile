@@ -41,6 +41,10 @@ test-engines: ## tests against the real database servers, as plain processes
 test-integration: ## tests against a real API server, without nodes
 	@hack/test.sh integration
 
+.PHONY: test-faults
+test-faults: ## operators that are killed around each write, lose their lease, and rest, on a real API server
+	@hack/test.sh faults
+
 .PHONY: test-e2e
 test-e2e: ## tests with real databases on a real node (needs root)
 	@hack/test.sh e2e

@@ -11,6 +11,7 @@
 #   unit         tests that need nothing but Go, with the race detector
 #   engines      tests against the real database servers, as plain processes
 #   integration  tests against a real API server
+#   faults       operators that die, stop and lose their lease, on a real API server
 #   localcluster the local cluster's own tests (needs root)
 #   e2e          real databases on a real node (needs root)
 #
@@ -21,7 +22,7 @@ set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly all=(build verify lint unit engines integration localcluster e2e)
+readonly all=(build verify lint unit engines integration faults localcluster e2e)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -77,7 +78,7 @@ step_lint() {
 	hack/tools.sh shellcheck
 	git ls-files '*.sh' .ci/run | xargs shellcheck
 	go vet ./...
-	go vet -tags=realengine,integration,e2e ./...
+	go vet -tags=realengine,integration,faults,e2e ./...
 	in_localcluster go vet -tags=e2e ./...
 	go build -modfile=hack/tools/lint/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
@@ -105,6 +106,17 @@ step_integration() {
 	TEST_KUBECONFIG=$(bin/localcluster --name "test-api-${id}" kubeconfig)
 	export TEST_KUBECONFIG
 	run_tests integration -race -tags=integration ./test/integration/...
+}
+
+step_faults() {
+	local name=test-faults-${id}
+	cluster_up "${name}" --control-plane-only --audit-log
+	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
+	FAULTS_KUBECONFIG=$(bin/localcluster --name "${name}" kubeconfig)
+	FAULTS_AUDIT_LOG=$(dirname "$(dirname "${FAULTS_KUBECONFIG}")")/logs/audit.log
+	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager
+	# Most of them wait most of the time.
+	run_tests faults -tags=faults -timeout=15m -parallel=8 ./test/faults/...
 }
 
 step_localcluster() {

@@ -82,7 +82,7 @@ and installs the package mmdebstrap where it is missing; later ones take seconds
 }
 
 func (s *settings) up() *cobra.Command {
-	var controlPlaneOnly bool
+	var controlPlaneOnly, auditLog bool
 	var port int
 	command := &cobra.Command{
 		Use: "up", Short: "Start the cluster, and wait until it is ready; a running one is left as it is", Args: cobra.NoArgs,
@@ -95,13 +95,14 @@ func (s *settings) up() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Port = port
+			options.Port, options.AuditLog = port, auditLog
 			if err := c.Up(command.Context(), options); err != nil {
 				return err
 			}
 			return c.Status(command.Context(), command.OutOrStdout())
 		},
 	}
+	command.Flags().BoolVar(&auditLog, "audit-log", false, "note every request to the API server in a log (logs/audit.log in the state folder)")
 	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "start no node: an API server with its controllers, which needs no root")
 	command.Flags().IntVar(&port, "port", 0, "port of the API server on 127.0.0.1 (0: any that is free)")
 	return command

@@ -37,6 +37,8 @@ type Config struct {
 	Nodes []string `json:"nodes,omitempty"`
 	// Port is the API server's port on 127.0.0.1.
 	Port int `json:"port"`
+	// AuditLog tells whether every request is noted, in LogDir/audit.log.
+	AuditLog bool `json:"auditLog,omitempty"`
 	// Binaries are the paths of the components in the cache, by name.
 	Binaries map[string]string `json:"binaries"`
 	// NodeRoot is the folder of the nodes' root file system in the cache.

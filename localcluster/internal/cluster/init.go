@@ -130,7 +130,7 @@ func forward(listener net.Listener, address string) {
 }
 
 func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*started, error) {
-	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(network.ControlPlaneIP().String(), controlPlanePort)...)
+	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(config, network.ControlPlaneIP().String(), controlPlanePort)...)
 	args = append(args, "--volumes-dir="+c.path("volumes"))
 	var routes []network.Route
 	for index := range config.Nodes {
@@ -141,11 +141,15 @@ func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*s
 	}, ended)
 }
 
-func (c *Cluster) controlPlaneArgs(address string, port int) []string {
-	return []string{
+func (c *Cluster) controlPlaneArgs(config Config, address string, port int) []string {
+	args := []string{
 		"--pki-dir=" + c.path("pki"), "--data-dir=" + c.path("etcd"),
 		"--bind-address=" + address, fmt.Sprintf("--port=%d", port),
 	}
+	if config.AuditLog {
+		args = append(args, "--audit-log="+c.path("logs", "audit.log"))
+	}
+	return args
 }
 
 func (c *Cluster) startNode(config Config, index int, ended chan<- error) error {

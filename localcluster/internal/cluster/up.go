@@ -31,6 +31,8 @@ type Options struct {
 	Nodes []string
 	// Port is the API server's port on 127.0.0.1; 0 means any that is free.
 	Port int
+	// AuditLog asks for every request to be noted in the audit log.
+	AuditLog bool
 	// Builder and Maker make what the cache lacks.
 	Builder build.Builder
 	Maker   *images.Maker
@@ -176,8 +178,8 @@ func (c *Cluster) checkSame(options Options) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(config.Nodes, options.Nodes) || (options.Port != 0 && options.Port != config.Port) {
-		return fmt.Errorf("cluster %q is running with nodes %q on port %d, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name", c.Name, config.Nodes, config.Port, c.Name)
+	if !slices.Equal(config.Nodes, options.Nodes) || (options.AuditLog && !config.AuditLog) || (options.Port != 0 && options.Port != config.Port) {
+		return fmt.Errorf("cluster %q is running with nodes %q on port %d, audit log %t, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name", c.Name, config.Nodes, config.Port, config.AuditLog, c.Name)
 	}
 	return nil
 }
@@ -209,7 +211,7 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	}
 	defer func() { _ = listener.Close() }() // the cluster's process has its own copy
 	config := Config{
-		Nodes: options.Nodes, Port: portOf(listener),
+		Nodes: options.Nodes, Port: portOf(listener), AuditLog: options.AuditLog,
 		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot,
 	}
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
@@ -299,7 +301,7 @@ func (c *Cluster) spawn(ctx context.Context, config Config, listener *net.TCPLis
 // its own, no signal of the terminal reaches it.
 func (c *Cluster) command(config Config) *exec.Cmd {
 	if len(config.Nodes) == 0 {
-		args := append(c.controlPlaneArgs("127.0.0.1", config.Port), fmt.Sprintf("--listen-fd=%d", listenerFD))
+		args := append(c.controlPlaneArgs(config, "127.0.0.1", config.Port), fmt.Sprintf("--listen-fd=%d", listenerFD))
 		command := exec.Command(config.Binaries[build.ControlPlane.Name], args...)
 		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return command

@@ -48,10 +48,34 @@ func (c *Config) apiServerArgs(etcdURL string) []string {
 		// An endpoint of the `kubernetes` Service must not be a loopback address: without nodes there is none.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
+	if c.AuditLog != "" {
+		args = append(args, "--audit-log-path="+c.AuditLog, "--audit-policy-file="+c.auditPolicy())
+	}
 	return args
 }
 
+// auditPolicy is the path of the policy file, which stands beside the log.
+func (c *Config) auditPolicy() string { return c.AuditLog + ".policy" }
+
+// everyRequest notes who asked for what and how it ended, without contents: those
+// of Secrets don't belong in a log.
+const everyRequest = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
+func (c *Config) writeAuditPolicy() error {
+	if c.AuditLog == "" {
+		return nil
+	}
+	return os.WriteFile(c.auditPolicy(), []byte(everyRequest), 0o600)
+}
+
 func (c *Config) runAPIServer(ctx context.Context, etcdURL string) error {
+	if err := c.writeAuditPolicy(); err != nil {
+		return err
+	}
 	server := options.NewServerRunOptions()
 	if err := parseFlags("kube-apiserver", server.Flags(), c.apiServerArgs(etcdURL)); err != nil {
 		return err

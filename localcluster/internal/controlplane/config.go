@@ -21,6 +21,8 @@ type Config struct {
 	Port int
 	// ListenFD is the number of an inherited listening socket to serve on; 0 means: bind BindAddress and Port.
 	ListenFD int
+	// AuditLog is the file that every request is noted in; empty means: none.
+	AuditLog string
 	// VolumesDir is the folder below which local volumes are made, one folder a node; empty means: no provisioner.
 	VolumesDir string
 }
@@ -32,6 +34,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address of the API server")
 	flags.IntVar(&c.Port, "port", 6443, "TCP port of the API server")
 	flags.IntVar(&c.ListenFD, "listen-fd", 0, "inherited listening socket to serve on (0: bind the address and port)")
+	flags.StringVar(&c.AuditLog, "audit-log", "", "file that every request is noted in (empty: none)")
 	flags.StringVar(&c.VolumesDir, "volumes-dir", "", "folder for local volumes (empty: no provisioner)")
 }
 

@@ -1,0 +1,106 @@
+//go:build faults
+
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+)
+
+// env is the API server under test; TestMain fills it before any test runs.
+var env environment
+
+type environment struct {
+	config *rest.Config
+	// operator is the path of the operator's binary.
+	operator string
+	// auditLog is the path of the API server's audit log.
+	auditLog  string
+	kube      kubernetes.Interface
+	resources versioned.Interface
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if env, err = connect(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "fault tests:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func connect(ctx context.Context) (environment, error) {
+	kubeconfig, operator, auditLog := os.Getenv("FAULTS_KUBECONFIG"), os.Getenv("FAULTS_OPERATOR"), os.Getenv("FAULTS_AUDIT_LOG")
+	if kubeconfig == "" || operator == "" || auditLog == "" {
+		return environment{}, errors.New("FAULTS_KUBECONFIG, FAULTS_OPERATOR and FAULTS_AUDIT_LOG are not all set: run make test-faults")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return environment{}, fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
+	}
+	config.QPS = -1 // the API server has fairness of its own
+	e := environment{config: config, operator: operator, auditLog: auditLog}
+	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return environment{}, err
+	}
+	if e.resources, err = versioned.NewForConfig(config); err != nil {
+		return environment{}, err
+	}
+	if _, err := e.resources.CoolopsV1alpha1().DatabaseManagers("default").List(ctx, metav1.ListOptions{}); err != nil {
+		return environment{}, fmt.Errorf("list databases (is config/crds.yaml applied?): %w", err)
+	}
+	return e, nil
+}
+
+// newNamespace makes a namespace for one plan, which goes with the test.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	namespaces := env.kube.CoreV1().Namespaces()
+	namespace, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create a namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		// The test's own context is done by now.
+		if err := namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete the namespace %s: %v", namespace.Name, err)
+		}
+	})
+	return namespace.Name
+}
+
+// eventually waits until check returns no error.
+func eventually(t *testing.T, bound time.Duration, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	var last error
+	for {
+		if err := check(ctx); err == nil {
+			return
+		} else if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, bound, last)
+		case <-ticker.C:
+		}
+	}
+}

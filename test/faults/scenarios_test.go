@@ -1,0 +1,190 @@
+//go:build faults
+
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	foov1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// memory is what the scenarios change resources to.
+const memory = "96Mi"
+
+func scenarios() []scenario {
+	return []scenario{
+		{"a database with storage", []step{
+			{"create", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isObserved},
+			{"change", changeDatabase, isStatefulSetChanged},
+			{"delete", deleteDatabase, hasNoWorkload},
+			{"create again", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isObserved},
+		}},
+		{"a database without storage", []step{
+			{"create", createDatabase(nil), isObserved},
+			{"change", changeDatabase, isDeploymentChanged},
+			{"delete", deleteDatabase, hasNoWorkload},
+		}},
+		{"a Foo", []step{
+			{"create", createFoo, hasReplicas(2)},
+			{"change", changeFoo, hasReplicas(3)},
+			{"delete", deleteFoo, hasNoDeployment},
+		}},
+	}
+}
+
+func createDatabase(storage *v1alpha1.StorageSpec) func(*testing.T, string) {
+	return func(t *testing.T, namespace string) {
+		t.Helper()
+		_, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Create(t.Context(), &v1alpha1.DatabaseManager{
+			ObjectMeta: metav1.ObjectMeta{Name: "orders"},
+			Spec:       v1alpha1.DatabaseManagerSpec{DeploymentName: "db", DBType: v1alpha1.DatabaseTypeRedis, Storage: storage},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("create a database: %v", err)
+		}
+	}
+}
+
+func changeDatabase(t *testing.T, namespace string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"resources":{"limits":{"memory":%q}}}}`, memory)
+	_, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Patch(t.Context(), "orders", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatalf("change the database: %v", err)
+	}
+}
+
+func deleteDatabase(t *testing.T, namespace string) {
+	t.Helper()
+	if err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("delete the database: %v", err)
+	}
+}
+
+// isObserved tells whether the status is one of the spec as it is.
+func isObserved(ctx context.Context, namespace string) error {
+	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if database.Status.ObservedGeneration != database.Generation || len(database.Status.Conditions) == 0 {
+		return fmt.Errorf("generation %d is observed, want %d", database.Status.ObservedGeneration, database.Generation)
+	}
+	return nil
+}
+
+func isStatefulSetChanged(ctx context.Context, namespace string) error {
+	set, err := env.kube.AppsV1().StatefulSets(namespace).Get(ctx, "db", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(hasMemory(set.Spec.Template), isObserved(ctx, namespace))
+}
+
+func isDeploymentChanged(ctx context.Context, namespace string) error {
+	deployment, err := env.kube.AppsV1().Deployments(namespace).Get(ctx, "db", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(hasMemory(deployment.Spec.Template), isObserved(ctx, namespace))
+}
+
+func hasMemory(template corev1.PodTemplateSpec) error {
+	got := template.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
+	if !got.Equal(resource.MustParse(memory)) {
+		return fmt.Errorf("the memory limit is %s, want %s", got.String(), memory)
+	}
+	return nil
+}
+
+// hasNoWorkload tells whether the database is gone, with what goes with it.
+func hasNoWorkload(ctx context.Context, namespace string) error {
+	if _, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return errors.Join(err, errors.New("the database is still there"))
+	}
+	services, err := env.kube.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	configs, err := env.kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelStem})
+	if err != nil {
+		return err
+	}
+	pods, err := env.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if left := len(services.Items) + len(configs.Items) + len(pods.Items); left > 0 {
+		return fmt.Errorf("%d children are left", left)
+	}
+	return nil
+}
+
+func createFoo(t *testing.T, namespace string) {
+	t.Helper()
+	_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Create(t.Context(), &foov1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: "example-foo"},
+		Spec:       foov1alpha1.FooSpec{DeploymentName: "example-foo", Replicas: new(int32(2))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create a Foo: %v", err)
+	}
+}
+
+func changeFoo(t *testing.T, namespace string) {
+	t.Helper()
+	_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Patch(t.Context(), "example-foo", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatalf("change the Foo: %v", err)
+	}
+}
+
+func deleteFoo(t *testing.T, namespace string) {
+	t.Helper()
+	if err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "example-foo", metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("delete the Foo: %v", err)
+	}
+}
+
+// hasReplicas tells whether the Foo's Deployment has so many, and the Foo says so.
+func hasReplicas(want int32) func(context.Context, string) error {
+	return func(ctx context.Context, namespace string) error {
+		foo, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Get(ctx, "example-foo", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		deployment, err := env.kube.AppsV1().Deployments(namespace).Get(ctx, "example-foo", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if *deployment.Spec.Replicas != want {
+			return fmt.Errorf("%d replicas, want %d", *deployment.Spec.Replicas, want)
+		}
+		for _, condition := range foo.Status.Conditions {
+			if condition.ObservedGeneration == foo.Generation && condition.Status == metav1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("the Foo doesn't say that all is well")
+	}
+}
+
+func hasNoDeployment(ctx context.Context, namespace string) error {
+	_, err := env.kube.AppsV1().Deployments(namespace).Get(ctx, "example-foo", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(err, errors.New("the Deployment is still there"))
+}
