@@ -97,9 +97,40 @@ operator=(
 	config/rbac/service_account.yaml
 	config/rbac/cluster_role.yaml
 	config/rbac/cluster_role_binding.yaml
+	config/rbac/lease_role.yaml
 	config/rbac/user_roles.yaml
 	config/manager/deployment.yaml
 )
+# The same for an operator that looks after its own namespace only.
+namespaced=(
+	config/manager/namespace.yaml
+	config/rbac/service_account.yaml
+	config/rbac/cluster_role.yaml
+	config/rbac/cluster_role_binding.yaml
+	config/rbac/lease_role.yaml
+	config/manager/deployment.yaml
+)
+
+# namespace FILE turns ClusterRoles into Roles, and has the operator watch the
+# namespace that it runs in.
+namespace() {
+	awk '
+		{ sub(/^kind: ClusterRole/, "kind: Role"); sub(/^  kind: ClusterRole$/, "  kind: Role") }
+		name && $0 == "  labels:" { print "  namespace: database-manager-system" }
+		{ print; name = ($0 == "  name: database-manager") }
+		$0 == "          env:" {
+			print "            # It watches its own namespace, and no other."
+			print "            - name: DATABASE_MANAGER_NAMESPACES"
+			print "              valueFrom:"
+			print "                fieldRef:"
+			print "                  fieldPath: metadata.namespace"
+		}
+	' "$1" >"$1.new"
+	mv "$1.new" "$1"
+}
+
 bundle config/crds.yaml "${crds[@]}"
 bundle config/operator.yaml "${operator[@]}"
 bundle config/install.yaml "${crds[@]}" "${operator[@]}"
+bundle config/operator-namespaced.yaml "${namespaced[@]}"
+namespace config/operator-namespaced.yaml

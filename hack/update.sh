@@ -36,7 +36,7 @@ if [[ ${1:-} != --check ]]; then
 	rm -rf pkg/generated config/crd
 	cp -R "${copy}/pkg/generated" pkg/generated
 	cp -R "${copy}/config/crd" config/crd
-	cp "${copy}"/config/{crds,operator,install}.yaml config
+	cp "${copy}"/config/{crds,operator,operator-namespaced,install}.yaml config
 	exit
 fi
 
