@@ -121,6 +121,14 @@ func newCandidate(t *testing.T, shared *stored, identity string) *candidate {
 	return c
 }
 
+// end waits until the candidate has ended, with the error that is expected.
+func (c *candidate) end(t *testing.T, want error) {
+	t.Helper()
+	if err := <-c.result; !errors.Is(err, want) {
+		t.Errorf("%s ends with %v, want %v", c.lock.identity, err, want)
+	}
+}
+
 func TestOneCandidateLeadsAndRenewsEveryTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := &stored{}
@@ -164,7 +172,7 @@ func TestACleanStopGivesTheLeaseUpAfterTheWorkHasEnded(t *testing.T) {
 			t.Errorf("a clean stop ends with %v", err)
 		}
 		second.stop()
-		<-second.result
+		second.end(t, nil)
 	})
 }
 
@@ -186,7 +194,7 @@ func TestACandidateThatDiesIsFollowedWithinTheLeaseAndTwoSeconds(t *testing.T) {
 			t.Errorf("the first candidate ends with %v, want the lost lease", err)
 		}
 		second.stop()
-		<-second.result
+		second.end(t, nil)
 	})
 }
 
@@ -202,9 +210,9 @@ func TestALeaseIsNoLongerValidBeforeAnotherCanHaveIt(t *testing.T) {
 			t.Error("both leases are valid")
 		}
 		first.lock.cut(false)
-		<-first.result
+		first.end(t, ErrLeaseLost)
 		second.stop()
-		<-second.result
+		second.end(t, nil)
 	})
 }
 

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestADatabaseGoesOnWithoutTheOperator(t *testing.T) {
 	eventually(t, time.Minute, "another pod", func(ctx context.Context) error {
 		pod, err := d.pod(ctx)
 		if err == nil && pod.UID == before.uid {
-			err = fmt.Errorf("it is still the old one")
+			err = errors.New("it is still the old one")
 		}
 		return err
 	})

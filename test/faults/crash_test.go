@@ -6,6 +6,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -117,10 +118,10 @@ func (s scenario) run(t *testing.T, d *death) outcome {
 					t.Fatalf("the second operator ended by itself: %v", last.err)
 				}
 				operators = append(operators, startOperator(t, nil, flags...))
-				return fmt.Errorf("the operator has just been started again")
+				return errors.New("the operator has just been started again")
 			}
 			if writes := last.seen(request.isWork); len(writes) > 0 && time.Since(writes[len(writes)-1].at) < quiet {
-				return fmt.Errorf("the operator isn't at rest")
+				return errors.New("the operator isn't at rest")
 			}
 			return step.isDone(ctx, namespace)
 		})

@@ -142,13 +142,6 @@ func (p *proxy) seen(want func(request) bool) []request {
 	return slices.DeleteFunc(slices.Clone(p.requests), func(r request) bool { return !want(r) })
 }
 
-// setJudge says what decides about requests from now on.
-func (p *proxy) setJudge(judge func(request) verdict) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.judge = judge
-}
-
 // statusWriter remembers the status of an answer.
 type statusWriter struct {
 	http.ResponseWriter

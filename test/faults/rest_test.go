@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -102,7 +103,7 @@ func awaitRest(t *testing.T, o *operator, namespace string) {
 		}
 		requests := o.seen(func(r request) bool { return !r.isLease() })
 		if len(requests) == 0 || time.Since(requests[len(requests)-1].at) < calm {
-			return fmt.Errorf("the operator isn't at rest")
+			return errors.New("the operator isn't at rest")
 		}
 		return nil
 	})

@@ -54,7 +54,10 @@ func stateOf(t *testing.T, namespace string) map[string]string {
 			t.Fatalf("list %s: %v", resource.Resource, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			object := item.(*unstructured.Unstructured)
+			object, isObject := item.(*unstructured.Unstructured)
+			if !isObject {
+				t.Fatalf("the dynamic client lists a %T", item)
+			}
 			if object.GetName() == "kube-root-ca.crt" {
 				return nil
 			}
@@ -71,8 +74,12 @@ func stateOf(t *testing.T, namespace string) map[string]string {
 func mask(t *testing.T, object *unstructured.Unstructured, namespace string) string {
 	t.Helper()
 	for _, path := range [][]string{
-		{"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"},
-		{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status"},
+		{"metadata", "resourceVersion"},
+		{"metadata", "generation"},
+		{"metadata", "creationTimestamp"},
+		{"metadata", "managedFields"},
+		{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+		{"status"},
 		{"metadata", "annotations", v1alpha1.AnnotationIntentHash}, // it covers the owner's UID
 	} {
 		unstructured.RemoveNestedField(object.Object, path...)

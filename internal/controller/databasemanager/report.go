@@ -16,6 +16,7 @@ import (
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 	v1alpha1apply "coolops.cn/database-manager/pkg/generated/applyconfiguration/coolops/v1alpha1"
@@ -31,12 +32,16 @@ func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot 
 	status := plan.Report(snapshot, todo, outcome, now)
 	if !equality.Semantic.DeepEqual(status, database.Status) {
 		written, err := c.config.Databases.CoolopsV1alpha1().DatabaseManagers(key.Namespace).ApplyStatus(ctx,
-			v1alpha1apply.DatabaseManager(key.Name, key.Namespace).WithUID(database.UID).WithStatus(statusFields(status)),
+			// The version, too: the API server overlooks a wrong UID here, and a
+			// database that was created again would be given its namesake's status.
+			v1alpha1apply.DatabaseManager(key.Name, key.Namespace).WithUID(database.UID).WithResourceVersion(database.ResourceVersion).WithStatus(statusFields(status)),
 			metav1.ApplyOptions{FieldManager: statusFieldManager, Force: true})
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return nil
-		}
-		if err != nil {
+		case apierrors.IsConflict(err):
+			return &kit.Wait{After: cacheLag, Reason: "the database has changed since it was read"}
+		case err != nil:
 			return fmt.Errorf("write the status: %w", err)
 		}
 		c.caches.OwnWrites.Wrote(key, databaseResource(), written)
