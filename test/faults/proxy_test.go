@@ -5,6 +5,7 @@
 package faults
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,6 +26,7 @@ type request struct {
 	at     time.Time
 	method string
 	path   string
+	query  url.Values
 	// status is that of the API server's answer; 0 if it never came.
 	status int
 }
@@ -31,6 +34,12 @@ type request struct {
 func (r request) String() string { return fmt.Sprintf("%s %s %d", r.method, r.path, r.status) }
 
 func (r request) isWrite() bool { return r.method != http.MethodGet }
+
+func (r request) isWatch() bool { return r.query.Get("watch") == "true" }
+
+// isResumed tells whether a watch goes on from a version, rather than beginning
+// with what exists.
+func (r request) isResumed() bool { return r.isWatch() && r.query.Get("sendInitialEvents") != "true" }
 
 func (r request) isLease() bool { return strings.Contains(r.path, "/leases") }
 
@@ -48,6 +57,9 @@ const (
 	dieBefore
 	// dieAfter sends the request, and kills the operator in place of an answer.
 	dieAfter
+	// expire answers, once released, that the version which a watch wants to go on
+	// from is too old.
+	expire
 )
 
 // proxy stands between one operator and the API server.
@@ -59,6 +71,8 @@ type proxy struct {
 	// judge decides about each request; nil lets all pass.
 	judge func(request) verdict
 	kill  func()
+	// released is closed when watches that are to expire may be answered.
+	released chan struct{}
 }
 
 // newProxy starts a proxy that speaks plain HTTP to the operator and, as an
@@ -73,7 +87,7 @@ func newProxy(t *testing.T) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{}
+	p := &proxy{released: make(chan struct{})}
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -97,11 +111,7 @@ func newProxy(t *testing.T) *proxy {
 func (p *proxy) name() string { return p.server.Listener.Addr().String() }
 
 func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Request) {
-	seen := request{at: time.Now(), method: r.Method, path: r.URL.Path}
-	if r.URL.Query().Get("watch") == "true" {
-		seen.path += "?watch"
-	}
-	decided, index := p.record(seen)
+	decided, index := p.record(request{at: time.Now(), method: r.Method, path: r.URL.Path, query: r.URL.Query()})
 	switch decided {
 	case dieBefore:
 		p.kill()
@@ -112,6 +122,13 @@ func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Reque
 		p.answered(index, answer.Code)
 		p.kill()
 		panic(http.ErrAbortHandler)
+	case expire:
+		<-p.released
+		gone := apierrors.NewResourceExpired("too old resource version").Status()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusGone)
+		_ = json.NewEncoder(w).Encode(gone) // an operator that has gone needs no answer
+		p.answered(index, http.StatusGone)
 	default:
 		answer := &statusWriter{ResponseWriter: w}
 		defer func() { p.answered(index, answer.status) }()
@@ -140,6 +157,13 @@ func (p *proxy) seen(want func(request) bool) []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(p.requests), func(r request) bool { return !want(r) })
+}
+
+// setJudge says what decides about requests from now on.
+func (p *proxy) setJudge(judge func(request) verdict) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judge = judge
 }
 
 // statusWriter remembers the status of an answer.

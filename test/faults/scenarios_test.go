@@ -114,20 +114,21 @@ func hasNoWorkload(ctx context.Context, namespace string) error {
 	if _, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return errors.Join(err, errors.New("the database is still there"))
 	}
-	services, err := env.kube.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
+	ours := metav1.ListOptions{LabelSelector: v1alpha1.LabelStem}
+	services, err := env.kube.CoreV1().Services(namespace).List(ctx, ours)
 	if err != nil {
 		return err
 	}
-	configs, err := env.kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelStem})
+	configs, err := env.kube.CoreV1().ConfigMaps(namespace).List(ctx, ours)
 	if err != nil {
 		return err
 	}
-	pods, err := env.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := env.kube.CoreV1().Pods(namespace).List(ctx, ours)
 	if err != nil {
 		return err
 	}
 	if left := len(services.Items) + len(configs.Items) + len(pods.Items); left > 0 {
-		return fmt.Errorf("%d children are left", left)
+		return fmt.Errorf("left are %d Services, %d ConfigMaps, %d pods", len(services.Items), len(configs.Items), len(pods.Items))
 	}
 	return nil
 }

@@ -1,0 +1,74 @@
+//go:build faults
+
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	foov1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// flood is how many Foos there are; kubernetes/sample-controller needed 40 s for
+// as many, and after a kill -9 a new one waited 37 s.
+const flood = 200
+
+// TestAFloodOfFoosIsServedInSeconds times what the flood takes, and what one new
+// Foo waits for beside it, after the operator was killed.
+func TestAFloodOfFoosIsServedInSeconds(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	flags := []string{"--namespaces=" + namespace, "--leader-elect=false"}
+	first := startOperator(t, nil, flags...)
+	begun := time.Now()
+	for i := range flood {
+		makeNumberedFoo(t, namespace, i)
+	}
+	t.Logf("the last of %d Foos was made after %s", flood, time.Since(begun).Round(time.Millisecond))
+	eventually(t, time.Minute, "a Deployment for each Foo", func(ctx context.Context) error {
+		deployments, err := env.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(deployments.Items) < flood {
+			err = fmt.Errorf("there are %d", len(deployments.Items))
+		}
+		return err
+	})
+	took := time.Since(begun)
+	t.Logf("all Deployments were there after %s", took.Round(time.Millisecond))
+	if took > 30*time.Second {
+		t.Errorf("%d Foos took %s", flood, took)
+	}
+
+	first.signal(t, syscall.SIGKILL)
+	first.awaitEnd(t, time.Second)
+	killed := time.Now()
+	startOperator(t, nil, flags...)
+	createFoo(t, namespace)
+	eventually(t, time.Minute, "a new Foo's Deployment", func(ctx context.Context) error {
+		_, err := env.kube.AppsV1().Deployments(namespace).Get(ctx, "example-foo", metav1.GetOptions{})
+		return err
+	})
+	waited := time.Since(killed)
+	t.Logf("after a kill -9 and a restart a new Foo waited %s", waited.Round(time.Millisecond))
+	if waited > 10*time.Second {
+		t.Errorf("a new Foo waited %s", waited)
+	}
+}
+
+func makeNumberedFoo(t *testing.T, namespace string, number int) {
+	t.Helper()
+	name := fmt.Sprintf("foo-%d", number)
+	_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Create(t.Context(), &foov1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       foov1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
