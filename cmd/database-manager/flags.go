@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,8 @@ func (f flags) check(rest []string) error {
 		return fmt.Errorf("--workers is %d; at least 1 is needed", f.workers)
 	case f.firstBadNamespace() != "":
 		return fmt.Errorf("--namespaces names %s, which can't be a namespace", f.firstBadNamespace())
+	case f.firstBadController() != "":
+		return fmt.Errorf("--controllers names %s; allowed are %s", f.firstBadController(), strings.Join(app.ControllerNames(), ", "))
 	case f.logFormat != "text" && f.logFormat != "json":
 		return fmt.Errorf("--log-format is %q; allowed are text and json", f.logFormat)
 	default:
@@ -117,6 +120,15 @@ func (f flags) firstBadNamespace() string {
 	for _, namespace := range f.namespaces {
 		if len(validation.ValidateNamespaceName(namespace, false)) > 0 {
 			return strconv.Quote(namespace)
+		}
+	}
+	return ""
+}
+
+func (f flags) firstBadController() string {
+	for _, name := range f.controllers {
+		if !slices.Contains(app.ControllerNames(), name) {
+			return strconv.Quote(name)
 		}
 	}
 	return ""

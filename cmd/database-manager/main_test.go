@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,15 @@ func TestTheCommandLine(t *testing.T) {
 		"refuses a flag that doesn't exist": {[]string{"--nope"}, "nope", nil},
 		"refuses an argument":               {[]string{"run"}, `unexpected argument "run"`, nil},
 		"refuses no workers":                {[]string{"--workers=0"}, "--workers is 0", nil},
-		"refuses a log format":              {[]string{"--log-format=xml"}, `--log-format is "xml"`, nil},
+		"takes lists": {
+			[]string{"--namespaces=shop,office", "--controllers=foo", "--leader-elect=false"}, "",
+			func(f flags) bool {
+				return slices.Equal(f.namespaces, []string{"shop", "office"}) && slices.Equal(f.controllers, []string{"foo"}) && !f.leaderElect
+			},
+		},
+		"refuses a namespace that can't be":     {[]string{"--namespaces=Shop"}, `--namespaces names "Shop"`, nil},
+		"refuses a controller that there isn't": {[]string{"--controllers=bar"}, "allowed are databasemanager, foo", nil},
+		"refuses a log format":                  {[]string{"--log-format=xml"}, `--log-format is "xml"`, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := parseFlags(row.arguments)
@@ -48,12 +57,51 @@ func TestTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestAFlagThatIsntGivenComesFromTheEnvironment(t *testing.T) {
+	t.Setenv("DATABASE_MANAGER_LOG_FORMAT", "json")
+	t.Setenv("DATABASE_MANAGER_NAMESPACES", "shop,office")
+	t.Setenv("DATABASE_MANAGER_WORKERS", "3")
+	got, err := parseFlags([]string{"--workers=5"})
+	if err != nil || got.logFormat != "json" || !slices.Equal(got.namespaces, []string{"shop", "office"}) || got.workers != 5 {
+		t.Errorf("got %+v and %v", got, err)
+	}
+	t.Setenv("DATABASE_MANAGER_V", "much")
+	if _, err := parseFlags(nil); err == nil || !strings.Contains(err.Error(), "variable DATABASE_MANAGER_V") {
+		t.Errorf("got %v, want a refusal that names the variable", err)
+	}
+}
+
+func TestTheLeaseIsWhereItIsWanted(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		flags         flags
+		want, refused string
+	}{
+		"nowhere, if there is one process only": {flags{leaseNamespace: "shop"}, "", ""},
+		"in the namespace that is named":        {flags{leaderElect: true, leaseNamespace: "shop"}, "shop", ""},
+		"in the pod's, where there is a pod":    {flags{leaderElect: true}, "", "--leader-elect-namespace"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := row.flags.lease()
+			if row.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), row.refused) {
+					t.Errorf("got %v, want a refusal with %q", err, row.refused)
+				}
+				return
+			}
+			if got != row.want || err != nil {
+				t.Errorf("got %q and %v, want %q", got, err, row.want)
+			}
+		})
+	}
+}
+
 func TestHelpNamesEveryFlag(t *testing.T) {
 	read, err := parseFlags([]string{"--help"})
 	if !errors.Is(err, pflag.ErrHelp) {
 		t.Fatalf("got %v", err)
 	}
-	for _, flag := range []string{"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version"} {
+	for _, flag := range []string{"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
+		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace"} {
 		if !strings.Contains(read.usage, flag) {
 			t.Errorf("no %s in\n%s", flag, read.usage)
 		}
@@ -65,10 +113,11 @@ func TestTheExitCodeSaysWhatHappened(t *testing.T) {
 		arguments []string
 		code      int
 	}{
-		"help":                 {[]string{"--help"}, 0},
-		"a version":            {[]string{"--version"}, 0},
-		"a wrong flag":         {[]string{"--nope"}, 2},
-		"a missing kubeconfig": {[]string{"--kubeconfig=testdata/nothing"}, 1},
+		"help":                          {[]string{"--help"}, 0},
+		"a version":                     {[]string{"--version"}, 0},
+		"a wrong flag":                  {[]string{"--nope"}, 2},
+		"a missing kubeconfig":          {[]string{"--kubeconfig=testdata/nothing"}, 1},
+		"a controller that there isn't": {[]string{"--controllers=bar"}, 2},
 	} {
 		if code := run(t.Context(), row.arguments); code != row.code {
 			t.Errorf("%s gives %d, want %d", sentence, code, row.code)
