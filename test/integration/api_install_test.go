@@ -41,7 +41,7 @@ func TestInstallManifestIsAccepted(t *testing.T) {
 			t.Errorf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
-	want := []string{"CustomResourceDefinition", "CustomResourceDefinition", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", "ClusterRole", "Deployment"}
+	want := []string{"CustomResourceDefinition", "CustomResourceDefinition", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ClusterRole", "ClusterRole", "Deployment"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got the objects %v, want %v", kinds, want)
 	}

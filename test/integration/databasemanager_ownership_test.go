@@ -137,7 +137,7 @@ func deleteDatabase(t *testing.T, namespace, name string, retained ...string) {
 	if err := env.databases.CoolopsV1alpha1().DatabaseManagers(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("delete %s: %v", name, err)
 	}
-	await(t, "the children are collected", func(context.Context) error {
+	awaitWithin(t, collection, "the children are collected", func(context.Context) error {
 		if left := childNames(children(t, namespace)); !slices.Equal(left, retained) {
 			return fmt.Errorf("left are %v", left)
 		}
