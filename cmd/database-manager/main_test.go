@@ -33,7 +33,8 @@ func TestTheCommandLine(t *testing.T) {
 		"refuses an argument":               {[]string{"run"}, `unexpected argument "run"`, nil},
 		"refuses no workers":                {[]string{"--workers=0"}, "--workers is 0", nil},
 		"takes lists": {
-			[]string{"--namespaces=shop,office", "--controllers=foo", "--leader-elect=false"}, "",
+			[]string{"--namespaces=shop,office", "--controllers=foo", "--leader-elect=false"},
+			"",
 			func(f flags) bool {
 				return slices.Equal(f.namespaces, []string{"shop", "office"}) && slices.Equal(f.controllers, []string{"foo"}) && !f.leaderElect
 			},
@@ -100,8 +101,10 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	if !errors.Is(err, pflag.ErrHelp) {
 		t.Fatalf("got %v", err)
 	}
-	for _, flag := range []string{"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
-		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace"} {
+	for _, flag := range []string{
+		"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
+		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace",
+	} {
 		if !strings.Contains(read.usage, flag) {
 			t.Errorf("no %s in\n%s", flag, read.usage)
 		}
