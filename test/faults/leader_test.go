@@ -99,11 +99,15 @@ func (f *fleet) leader(t *testing.T) *operator {
 // checkNobodyWorkedBeside fails the test if two operators wrote in the same time.
 func (f *fleet) checkNobodyWorkedBeside(t *testing.T, former, successor *operator) {
 	t.Helper()
-	work := func(r request) bool { return r.isWork() && r.status < http.StatusBadRequest && r.status != 0 }
-	before, after := former.seen(work), successor.seen(work)
-	if len(before) == 0 || len(after) == 0 {
-		t.Fatal("one of the two did nothing")
-	}
+	done := func(r request) bool { return r.isWork() && r.status < http.StatusBadRequest && r.status != 0 }
+	var before, after []request
+	eventually(t, 10*time.Second, "work that both have done", func(context.Context) error {
+		before, after = former.seen(done), successor.seen(done)
+		if len(before) == 0 || len(after) == 0 {
+			return fmt.Errorf("%d writes of the one, %d of the other", len(before), len(after))
+		}
+		return nil
+	})
 	if last, first := before[len(before)-1], after[0]; last.at.After(first.at) {
 		t.Errorf("the former leader wrote %s, %s after its successor had begun", last, last.at.Sub(first.at))
 	}
