@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -70,6 +71,15 @@ func (l *Loop) Enqueue(key cache.ObjectName) {
 func (l *Loop) EnqueuePatiently(key cache.ObjectName) {
 	l.order.mayWait(key)
 	l.queue.Add(key)
+}
+
+// EnqueueObject asks for the key of an object, patiently if it can wait.
+func (l *Loop) EnqueueObject(object metav1.Object, canWait bool) {
+	if canWait {
+		l.EnqueuePatiently(cache.MetaObjectToName(object))
+		return
+	}
+	l.Enqueue(cache.MetaObjectToName(object))
 }
 
 // Run syncs keys with so many workers until the context ends, and returns when

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	foov1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // flood is how many Foos there are; kubernetes/sample-controller needed 40 s for
@@ -29,7 +27,7 @@ func TestAFloodOfFoosIsServedInSeconds(t *testing.T) {
 	first := startOperator(t, nil, flags...)
 	begun := time.Now()
 	for i := range flood {
-		makeNumberedFoo(t, namespace, i)
+		makeFoo(t, namespace, fmt.Sprintf("foo-%d", i), 1)
 	}
 	t.Logf("the last of %d Foos was made after %s", flood, time.Since(begun).Round(time.Millisecond))
 	eventually(t, time.Minute, "a Deployment for each Foo", func(ctx context.Context) error {
@@ -58,17 +56,5 @@ func TestAFloodOfFoosIsServedInSeconds(t *testing.T) {
 	t.Logf("after a kill -9 and a restart a new Foo waited %s", waited.Round(time.Millisecond))
 	if waited > 10*time.Second {
 		t.Errorf("a new Foo waited %s", waited)
-	}
-}
-
-func makeNumberedFoo(t *testing.T, namespace string, number int) {
-	t.Helper()
-	name := fmt.Sprintf("foo-%d", number)
-	_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Create(t.Context(), &foov1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       foov1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

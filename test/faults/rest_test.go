@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
-	foov1alpha1 "coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
@@ -69,14 +68,8 @@ func makeResting(t *testing.T, namespace string) {
 	t.Helper()
 	for i := range restingObjects {
 		name := fmt.Sprintf("resting-%d", i)
-		_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Create(t.Context(), &foov1alpha1.Foo{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       foov1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Create(t.Context(), &v1alpha1.DatabaseManager{
+		makeFoo(t, namespace, name, 1)
+		_, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Create(t.Context(), &v1alpha1.DatabaseManager{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       v1alpha1.DatabaseManagerSpec{DeploymentName: name + "-db", DBType: v1alpha1.DatabaseTypeRedis},
 		}, metav1.CreateOptions{})

@@ -135,12 +135,18 @@ func hasNoWorkload(ctx context.Context, namespace string) error {
 
 func createFoo(t *testing.T, namespace string) {
 	t.Helper()
+	makeFoo(t, namespace, "example-foo", 2)
+}
+
+// makeFoo creates a Foo whose Deployment has its name.
+func makeFoo(t *testing.T, namespace, name string, replicas int32) {
+	t.Helper()
 	_, err := env.resources.SamplecontrollerV1alpha1().Foos(namespace).Create(t.Context(), &foov1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: "example-foo"},
-		Spec:       foov1alpha1.FooSpec{DeploymentName: "example-foo", Replicas: new(int32(2))},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       foov1alpha1.FooSpec{DeploymentName: name, Replicas: &replicas},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("create a Foo: %v", err)
+		t.Fatalf("create the Foo %s: %v", name, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -15,7 +14,7 @@ import (
 // onDatabase queues a database that changed. When it goes, those that wait for
 // its stem are queued too.
 func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.Change) {
-	c.enqueue(database, change.CanWait())
+	c.loop.EnqueueObject(database, change.CanWait())
 	if !change.IsDeleted {
 		return
 	}
@@ -39,16 +38,8 @@ func (c *Controller) onChild(child metav1.Object, change kit.Change) {
 
 func (c *Controller) enqueueIndexed(index, namespace, value string, canWait bool) {
 	for _, database := range c.caches.databases.ByIndex(namespace, index, value) {
-		c.enqueue(database, canWait)
+		c.loop.EnqueueObject(database, canWait)
 	}
-}
-
-func (c *Controller) enqueue(database *v1alpha1.DatabaseManager, canWait bool) {
-	if canWait {
-		c.loop.EnqueuePatiently(cache.MetaObjectToName(database))
-		return
-	}
-	c.loop.Enqueue(cache.MetaObjectToName(database))
 }
 
 // ownerOf returns the UID of what controls child, or, for what outlives its

@@ -63,7 +63,7 @@ func (c *Controller) onFoo(foo *v1alpha1.Foo, change kit.Change) {
 	if change.IsDeleted {
 		c.unstored.forget(foo.UID)
 	}
-	c.enqueue(foo, change.CanWait())
+	c.loop.EnqueueObject(foo, change.CanWait())
 }
 
 // onDeployment queues the Foos that a Deployment matters to: the one that
@@ -79,16 +79,8 @@ func (c *Controller) onDeployment(deployment *appsv1.Deployment, change kit.Chan
 
 func (c *Controller) enqueueIndexed(index, namespace, value string, canWait bool) {
 	for _, foo := range c.caches.foos.ByIndex(namespace, index, value) {
-		c.enqueue(foo, canWait)
+		c.loop.EnqueueObject(foo, canWait)
 	}
-}
-
-func (c *Controller) enqueue(foo *v1alpha1.Foo, canWait bool) {
-	if canWait {
-		c.loop.EnqueuePatiently(cache.MetaObjectToName(foo))
-		return
-	}
-	c.loop.Enqueue(cache.MetaObjectToName(foo))
 }
 
 // controllerUID returns the UID of what controls object; "" if nothing does.
