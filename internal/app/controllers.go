@@ -14,7 +14,6 @@ import (
 	redisclient "coolops.cn/database-manager/internal/dbclient/redis"
 	"coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/kit"
-	"coolops.cn/database-manager/internal/plan"
 )
 
 // controller keeps the objects of one kind as they ask for.
@@ -36,9 +35,12 @@ func constructors() map[string]constructor {
 // engines lists the database engines that there are.
 func engines() []databasemanager.Engine {
 	return []databasemanager.Engine{
-		{Engine: redis.Engine{}, Dial: func(target dbclient.Target) kit.Connection[plan.EngineState] { return redisclient.Dial(target) }},
+		{Engine: redis.New(), Dial: dialRedis},
+		{Engine: redis.NewValkey(), Dial: dialRedis},
 	}
 }
+
+func dialRedis(target dbclient.Target) dbclient.Connection { return redisclient.Dial(target) }
 
 // ControllerNames are the names of all controllers, in order.
 func ControllerNames() []string {

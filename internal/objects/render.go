@@ -80,7 +80,7 @@ func resolve(in Input) (rendering, *plan.Problem) {
 				in.Recorded.TemplateVersion),
 		}
 	}
-	r := rendering{Input: in, files: in.Engine.Files(spec.Storage != nil)}
+	r := rendering{Input: in, files: in.Engine.Files()}
 	r.configName = configMapName(spec.DeploymentName, r.files)
 	return r, r.resolveImage()
 }

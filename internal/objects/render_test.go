@@ -38,12 +38,11 @@ func (engine) Image(version string) (string, bool) {
 	return "redis:" + version, version == "1.0" || version == "2.0"
 }
 
-func (engine) Files(durable bool) map[string]string {
-	if durable {
-		return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "keep\n"}
-	}
-	return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "lose\n"}
+func (engine) Files() map[string]string {
+	return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "keep\n"}
 }
+
+func (engine) Stop() []string { return nil }
 
 func (engine) URI(host, username, password string) string {
 	return "redis://" + username + ":" + password + "@" + host + ":1234/0"

@@ -25,9 +25,8 @@ type Engine interface {
 	Port() int32
 
 	// Files are the files that a member reads at its start, by name: the
-	// configuration and the boot script. They hold no secret. With durable
-	// false the member keeps nothing on disk.
-	Files(durable bool) map[string]string
+	// configuration and the boot script. They hold no secret.
+	Files() map[string]string
 
 	// Command starts a member. The files lie in BootDir, the passwords in
 	// AuthDir and AdminDir, the data in DataDir.
@@ -36,6 +35,11 @@ type Engine interface {
 	// Probe is a command that ends with 0, inside a member's container, once
 	// the engine serves queries. It uses no credential.
 	Probe() []string
+
+	// Stop is a command that runs inside a member's container, after the pause
+	// in which its address leaves the Services, and begins a clean shutdown;
+	// nil for an engine that shuts down cleanly by SIGTERM.
+	Stop() []string
 
 	// Username is the name of the application's account, AdminUsername that of
 	// the operator's.
@@ -60,12 +64,21 @@ const (
 	AuthDir = "/secrets/auth"
 	// AdminDir holds the file "password" of the operator's account.
 	AdminDir = "/secrets/admin"
+	// RunDir is in memory, and empty at each start of a pod: for sockets, and
+	// for files with passwords that a server reads at its start.
+	RunDir = "/run/database"
 )
+
+// TopologyStateVariable is the environment variable that tells a boot script
+// what state the topology was in when its container started; absent if there
+// was no topology.
+const TopologyStateVariable = "TOPOLOGY_STATE"
 
 // EngineState is what one member says of itself. It is comparable, and holds
 // nothing that changes while nothing happens, such as an uptime.
 type EngineState struct {
-	// Role is what the member is, by its own account.
+	// Role is what the member is, by its own account: primary if it takes
+	// writes, and replica if it doesn't, whether it follows another or none.
 	Role v1alpha1.MemberRole
 	// Version is the version of the running program.
 	Version string

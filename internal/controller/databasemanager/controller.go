@@ -55,7 +55,7 @@ const (
 type Engine struct {
 	plan.Engine
 	// Dial prepares a connection to one member.
-	Dial func(dbclient.Target) kit.Connection[plan.EngineState]
+	Dial func(dbclient.Target) dbclient.Connection
 }
 
 // Config is what the controller depends on.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redis talks to one member of a Redis database.
+// Package redis talks to one member of a Redis or Valkey database.
 package redis
 
 import (
@@ -30,8 +30,10 @@ var ErrRefused = errors.New("it refuses the operator's password")
 // process: what it would log is returned as errors, too, which are reported once.
 func SilenceDriver() { logging.Disable() }
 
-// Connection asks one member, over and over.
+// Connection is a connection to one member.
 type Connection struct{ client *goredis.Client }
+
+var _ dbclient.Connection = (*Connection)(nil)
 
 // Dial prepares a connection to one member; the first call makes it.
 func Dial(target dbclient.Target) *Connection {
@@ -67,6 +69,18 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	return parseInfo(info)
 }
 
+// Promote lets the member follow nobody any more, and then has it write down
+// that it does.
+func (c *Connection) Promote(ctx context.Context) error {
+	if err := c.client.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
+		return describe(err)
+	}
+	if err := c.client.ConfigRewrite(ctx).Err(); err != nil {
+		return describe(err)
+	}
+	return nil
+}
+
 // Close ends the connection.
 func (c *Connection) Close() error { return c.client.Close() }
 
@@ -78,8 +92,13 @@ func parseInfo(info string) (plan.EngineState, error) {
 			fields[name] = value
 		}
 	}
+	// Valkey gives redis_version too: the version that it is compatible with.
+	version := fields["valkey_version"]
+	if version == "" {
+		version = fields["redis_version"]
+	}
 	state := plan.EngineState{
-		Version:   fields["redis_version"],
+		Version:   version,
 		RunID:     fields["run_id"],
 		IsLoading: fields["loading"] == "1",
 	}

@@ -1,20 +1,27 @@
 #!/bin/sh
-# Starts one member of a Redis database. It ends in exec, so that Redis is the
-# container's first process and gets its signals. Nothing here prints a secret
-# or puts one into an argument list.
-set -eu
-umask 077
+# Starts one member of a Redis or Valkey database; $1 is which of them, and the
+# beginning of its programs' names. It ends in exec, so that the server is the
+# container's first process and gets its signals.
+. /boot/common.sh
 
-# Two servers on one data directory ruin it. The descriptor is inherited through
-# exec, so the lock is held for as long as Redis runs.
-exec 9>/data/.lock
-if ! flock -n 9; then
-	echo "boot: /data is in use by another server; this one won't start beside it." >&2
-	exit 1
+engine=$1
+version=$("$engine-server" --version | sed -n 's/.* v=\([0-9]*\.[0-9]*\).*/\1/p')
+[ -n "$version" ] || refuse 1 "$engine-server doesn't say which version it is."
+
+# What the member decides for itself, and keeps with its data by CONFIG REWRITE.
+# A new one follows nobody and takes no writes, until it is promoted.
+make_data() {
+	printf '%s\n' 'dir /data/db' 'aclfile /data/db/users.acl' 'replicaof 127.0.0.1 1' >/data/init/server.conf
+}
+
+if ! open_data "$engine" "$version"; then
+	record_version "$engine" "$version"
+	initialise make_data
 fi
+record_version "$engine" "$version"
 
-# The passwords as Redis stores them. The files hold the exact bytes, without a
-# newline at the end.
+# The passwords as the server stores them. The files hold the exact bytes,
+# without a newline at the end.
 app=$(sha256sum </secrets/auth/password | cut -c1-64)
 operator=$(sha256sum </secrets/admin/password | cut -c1-64)
 
@@ -29,16 +36,9 @@ operator=$(sha256sum </secrets/admin/password | cut -c1-64)
 	printf '%s\n' 'user default on nopass resetkeys resetchannels -@all +ping'
 	printf '%s\n' "user operator on #$operator ~* &* +@all"
 	printf '%s\n' "user app on #$app ~* &* +@all -@admin -@dangerous +info +role +sort +sort_ro +flushdb"
-} >/data/users.acl.new
-mv /data/users.acl.new /data/users.acl
-
-# What the member decides for itself and keeps with its data, by CONFIG REWRITE.
-if [ ! -e /data/server.conf ]; then
-	printf '%s\n' 'dir /data' 'aclfile /data/users.acl' >/data/server.conf.new
-	sync
-	mv /data/server.conf.new /data/server.conf
-fi
+} >/data/db/users.acl.new
+mv /data/db/users.acl.new /data/db/users.acl
 
 # Given as an argument, the include wins over whatever a rewrite has written
 # into server.conf, so the spec stays in charge of what it sets.
-exec redis-server /data/server.conf --include /boot/redis.conf
+exec "$engine-server" /data/db/server.conf --include "/boot/$engine.conf"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// directive is one line of a Redis configuration file.
+// directive is one line of a configuration file.
 type directive struct {
 	name   string
 	values []string
@@ -19,8 +19,8 @@ type directive struct {
 //
 // maxmemory isn't set: a Redis that evicts keys, or refuses writes, by a number
 // that its owner didn't choose is a surprise; the memory limit is the owner's.
-func config(durable bool) string {
-	directives := []directive{
+func config() string {
+	return render([]directive{
 		{"port", []string{strconv.Itoa(Port)}},
 		// All addresses of both families, the second one if there is any.
 		{"bind", []string{"*", "-::*"}},
@@ -31,20 +31,14 @@ func config(durable bool) string {
 		// Standard output, which is the container's log.
 		{"logfile", []string{""}},
 		{"tcp-keepalive", []string{"60"}},
-		// Snapshots are superseded by the append-only file, or not wanted at all.
+		// The append-only file supersedes snapshots. A database without storage
+		// has one too: its data goes with the pod, and not before.
 		{"save", []string{""}},
-	}
-	if durable {
-		directives = append(directives,
-			directive{"appendonly", []string{"yes"}},
-			// At most one second of writes is lost if the node fails; none if
-			// only the process does.
-			directive{"appendfsync", []string{"everysec"}},
-		)
-	} else {
-		directives = append(directives, directive{"appendonly", []string{"no"}})
-	}
-	return render(directives)
+		{"appendonly", []string{"yes"}},
+		// At most one second of writes is lost if the node fails; none if only
+		// the process does.
+		{"appendfsync", []string{"everysec"}},
+	})
 }
 
 func render(directives []directive) string {

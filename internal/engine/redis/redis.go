@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redis holds what is particular to Redis: its versions, its
-// configuration, and the script that starts a member. Everything here is pure;
-// talking to a running Redis is the business of internal/dbclient/redis.
+// Package redis holds what is particular to Redis and to Valkey, which began as
+// a copy of it and is run in the same way: the configuration, and the script
+// that starts a member. Everything here is pure; talking to a running server is
+// the business of internal/dbclient/redis.
 package redis
 
 import (
 	_ "embed"
 	"fmt"
 
+	"coolops.cn/database-manager/internal/engine/boot"
+	"coolops.cn/database-manager/internal/engine/catalog"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -25,40 +28,42 @@ const (
 	AdminUsername = "operator"
 )
 
-// The names of the files that a member reads at its start.
-const (
-	configFile = "redis.conf"
-	bootFile   = "boot.sh"
-)
-
 //go:embed boot.sh
 var bootScript string
 
-// Engine is Redis, as the planner and the renderer see it.
-type Engine struct{}
+// Engine is Redis or Valkey, as the planner and the renderer see it. What
+// differs between them begins with the engine's name: the programs, and the
+// name of the configuration file.
+type Engine struct{ catalog.Engine }
 
 var _ plan.Engine = Engine{}
 
-// Type returns redis.
-func (Engine) Type() v1alpha1.DatabaseType { return v1alpha1.DatabaseTypeRedis }
+// New returns Redis.
+func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypeRedis}} }
+
+// NewValkey returns Valkey.
+func NewValkey() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypeValkey}} }
 
 // Port returns 6379.
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration and the boot script.
-func (Engine) Files(durable bool) map[string]string {
-	return map[string]string{configFile: config(durable), bootFile: bootScript}
+func (e Engine) Files() map[string]string {
+	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config()})
 }
 
-// Command runs the boot script, which ends in exec: no shell stays behind.
-func (Engine) Command() []string { return []string{"/bin/sh", plan.BootDir + "/" + bootFile} }
+// Command runs the boot script for this engine.
+func (e Engine) Command() []string { return append(boot.Command(), string(e.Type())) }
 
 // Probe asks as the account without credentials, which may do nothing but
-// PING. While Redis loads its data it answers LOADING, and redis-cli ends with
-// 0 all the same, so that the answer itself is looked at.
-func (Engine) Probe() []string {
-	return []string{"/bin/sh", "-c", fmt.Sprintf(`[ "$(redis-cli -p %d ping)" = PONG ]`, Port)}
+// PING. While the server loads its data it answers LOADING, and the command
+// ends with 0 all the same, so that the answer itself is looked at.
+func (e Engine) Probe() []string {
+	return []string{"/bin/sh", "-c", fmt.Sprintf(`[ "$(%s-cli -p %d ping)" = PONG ]`, e.Type(), Port)}
 }
+
+// Stop returns nil: SIGTERM is a clean shutdown.
+func (Engine) Stop() []string { return nil }
 
 // Username returns the application's account.
 func (Engine) Username() string { return Username }
@@ -69,7 +74,7 @@ func (Engine) AdminUsername() string { return AdminUsername }
 // Database returns the number of the database that applications use.
 func (Engine) Database() string { return "0" }
 
-// URI returns a redis:// address, as every Redis client takes it.
+// URI returns a redis:// address, which every client of both engines takes.
 func (e Engine) URI(host, username, password string) string {
 	return fmt.Sprintf("redis://%s:%s@%s:%d/%s", username, password, host, Port, e.Database())
 }

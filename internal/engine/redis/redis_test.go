@@ -6,7 +6,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -14,10 +13,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
-	for folder, durable := range map[string]bool{"durable": true, "ephemeral": false} {
-		for name, content := range (Engine{}).Files(durable) {
-			t.Run(folder+"/"+name, func(t *testing.T) {
-				path := filepath.Join("testdata", folder, name)
+	for _, engine := range []Engine{New(), NewValkey()} {
+		for name, content := range engine.Files() {
+			t.Run(string(engine.Type())+"/"+name, func(t *testing.T) {
+				path := filepath.Join("testdata", string(engine.Type()), name)
 				if *update {
 					if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 						t.Fatal(err)
@@ -35,21 +34,6 @@ func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestEveryVersionHasAnImageAndTheDefaultIsOneOfThem(t *testing.T) {
-	engine := Engine{}
-	for _, version := range engine.Versions() {
-		if image, isKnown := engine.Image(version); !isKnown || !strings.HasPrefix(image, "redis:"+version) {
-			t.Errorf("version %s has the image %q", version, image)
-		}
-	}
-	if !slices.Contains(engine.Versions(), engine.DefaultVersion()) {
-		t.Errorf("the default %s isn't among %v", engine.DefaultVersion(), engine.Versions())
-	}
-	if image, isKnown := engine.Image("0.9"); isKnown {
-		t.Errorf("version 0.9 has the image %q", image)
 	}
 }
 

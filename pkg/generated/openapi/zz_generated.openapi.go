@@ -212,7 +212,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 					},
 					"dbtype": {
 						SchemaProps: spec.SchemaProps{
-							Description: "dbtype is the database engine: redis. It can't be changed.",
+							Description: "dbtype is the database engine: mysql, mariadb, postgresql, redis or valkey. It can't be changed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -28,11 +28,25 @@ const (
 
 // DatabaseType names a database engine.
 //
-// +kubebuilder:validation:Enum=redis
+// +kubebuilder:validation:Enum=mysql;mariadb;postgresql;redis;valkey
 type DatabaseType string
 
-// DatabaseTypeRedis is Redis, served on port 6379.
-const DatabaseTypeRedis DatabaseType = "redis"
+const (
+	// DatabaseTypeMySQL is MySQL, served on port 3306.
+	DatabaseTypeMySQL DatabaseType = "mysql"
+
+	// DatabaseTypeMariaDB is MariaDB, served on port 3306.
+	DatabaseTypeMariaDB DatabaseType = "mariadb"
+
+	// DatabaseTypePostgreSQL is PostgreSQL, served on port 5432.
+	DatabaseTypePostgreSQL DatabaseType = "postgresql"
+
+	// DatabaseTypeRedis is Redis, served on port 6379.
+	DatabaseTypeRedis DatabaseType = "redis"
+
+	// DatabaseTypeValkey is Valkey, served on port 6379.
+	DatabaseTypeValkey DatabaseType = "valkey"
+)
 
 // DatabaseManager is one database: running, reachable by a stable name, with
 // its credentials in a Secret, and truthful in its status.
@@ -101,7 +115,8 @@ type DatabaseManagerSpec struct {
 	// +kubebuilder:validation:Maximum=10
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// dbtype is the database engine: redis. It can't be changed.
+	// dbtype is the database engine: mysql, mariadb, postgresql, redis or valkey.
+	// It can't be changed.
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because no engine reads the data of another: set it back, or create another DatabaseManager and copy the data"`
 	DBType DatabaseType `json:"dbtype"`

@@ -29,7 +29,8 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// whatever the number, and says so: above 1 the condition Ready is False
 	// with the reason ReplicationNotAvailable.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// dbtype is the database engine: redis. It can't be changed.
+	// dbtype is the database engine: mysql, mariadb, postgresql, redis or valkey.
+	// It can't be changed.
 	DBType *coolopsv1alpha1.DatabaseType `json:"dbtype,omitempty"`
 	// version is the engine's version: one to three numbers separated by dots,
 	// for example "8.0"; in YAML it needs the quotes. Default: the operator's
