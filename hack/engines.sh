@@ -1,21 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Usage: eval "$(hack/engines.sh)"
+# Usage: eval "$(hack/engines.sh [IMAGE…])"
 #
-# Prints assignments that name each real database server as a program of this
-# machine, such as REDIS_SERVER=/path/to/redis-server: a wrapper that runs the
-# server of the local cluster's image with that image's own libraries.
+# Prints assignments for tests against the real database servers:
+#
+#   ENGINE_ROOTS  a folder that has, for each database image of the local
+#                 cluster or each that is named, a link to the image's root file
+#                 system: redis:8.0, valkey:9.1, …
+#   REDIS_SERVER  a wrapper that runs that server as a program of this machine,
+#                 with its image's own libraries
 
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+readonly images=(redis:7.0 redis:8.0 valkey:8.1 valkey:9.1 postgres:17 postgres:18 mariadb:10.11 mariadb:11.8 mysql:9.7)
+readonly folder=${PWD}/bin/engines
+
+# root IMAGE
+root() { bin/localcluster image-root "${1/:/-}"; }
+
+# link IMAGE: appears whole, also to tests that run meanwhile.
+link() {
+	ln -sfn "$(root "$1")" "${folder}/roots/.new-$$"
+	mv -T "${folder}/roots/.new-$$" "${folder}/roots/$1"
+}
+
 # wrap VARIABLE IMAGE PROGRAM
 wrap() {
-	local root wrapper=${PWD}/bin/engines/$3
-	root=$(bin/localcluster image-root "$2")
-	mkdir -p bin/engines
+	local root wrapper=${folder}/$3
+	root=$(root "$2")
 	cat >"${wrapper}.new" <<-END
 		#!/bin/sh
 		exec '${root}/usr/lib64/ld-linux-x86-64.so.2' --library-path '${root}/usr/lib/x86_64-linux-gnu' '${root}/usr/bin/$3' "\$@"
@@ -25,4 +40,11 @@ wrap() {
 	printf 'export %s=%q\n' "$1" "${wrapper}"
 }
 
-wrap REDIS_SERVER redis redis-server
+mkdir -p "${folder}/roots"
+wanted=("$@")
+((${#wanted[@]})) || wanted=("${images[@]}")
+for image in "${wanted[@]}"; do
+	link "${image}"
+done
+printf 'export ENGINE_ROOTS=%q\n' "${folder}/roots"
+wrap REDIS_SERVER redis:8.0 redis-server

@@ -11,7 +11,7 @@ import (
 func (s *settings) imageRoot() *cobra.Command {
 	return &cobra.Command{
 		Use: "image-root IMAGE", Short: "Unpack an image's packages, and print the folder: its programs run without a container", Args: cobra.ExactArgs(1),
-		Example: "  localcluster image-root redis",
+		Example: "  localcluster image-root redis:8.0",
 		RunE: func(command *cobra.Command, args []string) error {
 			options, err := s.options(false)
 			if err != nil {

@@ -94,3 +94,14 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 }
+
+func TestAnImageIsFoundByNameAndByReference(t *testing.T) {
+	for asked, want := range map[string]string{"valkey-9.1": "valkey-9.1", "valkey/valkey:9.1": "valkey-9.1", "nginx:latest": "nginx"} {
+		if found, err := Find(asked); err != nil || found.Name != want {
+			t.Errorf("%s is %q (%v)", asked, found.Name, err)
+		}
+	}
+	if _, err := Find("redis:6"); err == nil || !strings.Contains(err.Error(), "redis:8.0") {
+		t.Errorf("error is %v", err)
+	}
+}

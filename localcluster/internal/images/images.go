@@ -45,7 +45,7 @@ const (
 	rootFile     = "rootfs.tar"
 	rootFolder   = "rootfs"
 	// format changes when the making itself does.
-	format = "2"
+	format = "3"
 )
 
 // Image returns the archive of an image.
@@ -85,10 +85,14 @@ func (d Definition) check(packages []Package) error {
 
 func (d Definition) assemble(dir, base string) error {
 	root, layer := filepath.Join(dir, rootFile), filepath.Join(dir, "layer.tar")
-	if err := writeLayer(layer, root, base, append(commonFiles(), d.Files...)); err != nil {
+	change := layerChange{without: append(unneeded(), d.Without...), files: append(commonFiles(d.UserName), d.Files...)}
+	if err := writeLayer(layer, root, base, change); err != nil {
 		return err
 	}
-	config := v1.Config{Cmd: d.Command, Env: []string{defaultPath}, User: d.User, WorkingDir: d.WorkingDir}
+	config := v1.Config{Cmd: d.Command, Env: []string{defaultPath}, User: d.User, WorkingDir: d.WorkingDir, StopSignal: d.StopSignal}
+	if d.Path != "" {
+		config.Env = []string{defaultPath + ":" + d.Path}
+	}
 	if err := WriteArchive(filepath.Join(dir, archiveFile), d.References, config, base, layer); err != nil {
 		return err
 	}
@@ -108,7 +112,15 @@ func (m *Maker) base(ctx context.Context, suite string) (Made, error) {
 		return Made{}, err
 	}
 	return m.make(ctx, name, "image-"+name, key, rootFile, func(dir string) ([]Package, error) {
-		return m.unpack(ctx, suite, basePackages(), filepath.Join(dir, rootFile))
+		unpacked := filepath.Join(dir, "unpacked.tar")
+		packages, err := m.unpack(ctx, suite, basePackages(), unpacked)
+		if err != nil {
+			return nil, err
+		}
+		if err := writeLayer(filepath.Join(dir, rootFile), unpacked, "", layerChange{without: unneeded()}); err != nil {
+			return nil, err
+		}
+		return packages, os.Remove(unpacked)
 	})
 }
 
@@ -128,7 +140,7 @@ func baseName(suite string) string { return "base-" + suite }
 // key is the cache's key of what is made of the locked packages of those names.
 func (m *Maker) key(name string, definition any, others ...string) (string, error) {
 	return cache.Key(func(h cache.Hash) error {
-		h.String(format, fmt.Sprintf("%+v %+v %v", definition, commonFiles(), basePackages()), formatPackages(name, m.lock[name]))
+		h.String(format, fmt.Sprintf("%+v %+v %v %v", definition, commonFiles(""), basePackages(), unneeded()), formatPackages(name, m.lock[name]))
 		for _, other := range others {
 			h.String(formatPackages(other, m.lock[other]))
 		}

@@ -51,7 +51,7 @@ func TestCurrentReadsWhatIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{nodeName, "base-trixie", "redis", "nginx"} {
+	for _, name := range []string{nodeName, "base-trixie", "base-bookworm", "base-sid", "redis-8.0", "mysql-9.7", "nginx"} {
 		if len(lock[name]) != 1 {
 			t.Errorf("%s has %v", name, lock[name])
 		}
@@ -59,7 +59,12 @@ func TestCurrentReadsWhatIsMade(t *testing.T) {
 }
 
 func TestWhatDiffersFromTheLockFileIsSaidOnce(t *testing.T) {
-	m, messages := newMaker(t, Lock{"redis": {{"libc6", "2.41"}}, "nginx": {{"libc6", "2.41"}}, nodeName: {{"libc6", "2.41"}}})
+	lock := Lock{nodeName: {{"libc6", "2.41"}}}
+	for _, definition := range Images() {
+		lock[definition.Name], lock[baseName(definition.Suite)] = []Package{{"libc6", "2.41"}}, []Package{{"libc6", "2.41"}}
+	}
+	delete(lock, "base-trixie")
+	m, messages := newMaker(t, lock)
 	allMade(t, m)
 	if _, err := m.Current(t.Context()); err != nil {
 		t.Fatal(err)
@@ -75,15 +80,21 @@ func TestWhatDiffersFromTheLockFileIsSaidOnce(t *testing.T) {
 }
 
 func TestAChangeOfTheLockMakesAnew(t *testing.T) {
-	before := Lock{"base-trixie": {{"libc6", "2.41"}}, "redis": {{"redis-server", "8.0.2"}}}
+	before := Lock{"base-trixie": {{"libc6", "2.41"}}, "redis-8.0": {{"redis-server", "8.0.2"}}}
+	onTrixie := []string{"image-base-trixie"}
+	for _, definition := range Images() {
+		if definition.Suite == "trixie" {
+			onTrixie = append(onTrixie, "image-"+definition.Name)
+		}
+	}
 	for sentence, row := range map[string]struct {
 		after   Lock
 		changed []string
 	}{
 		"the same lock changes nothing":     {before, nil},
-		"an image's own package changes it": {Lock{"base-trixie": before["base-trixie"], "redis": {{"redis-server", "8.0.3"}}}, []string{"image-redis"}},
-		"the base's change all on it":       {Lock{"base-trixie": {{"libc6", "2.42"}}, "redis": before["redis"]}, []string{"image-base-trixie", "image-redis", "image-nginx"}},
-		"the node's change the node only":   {Lock{"base-trixie": before["base-trixie"], "redis": before["redis"], nodeName: {{"runc", "2"}}}, []string{nodeName}},
+		"an image's own package changes it": {Lock{"base-trixie": before["base-trixie"], "redis-8.0": {{"redis-server", "8.0.3"}}}, []string{"image-redis-8.0"}},
+		"the base's change all on it":       {Lock{"base-trixie": {{"libc6", "2.42"}}, "redis-8.0": before["redis-8.0"]}, onTrixie},
+		"the node's change the node only":   {Lock{"base-trixie": before["base-trixie"], "redis-8.0": before["redis-8.0"], nodeName: {{"runc", "2"}}}, []string{nodeName}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			one, _ := newMaker(t, before)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -24,8 +25,22 @@ type signature struct {
 	extendedHeader string
 }
 
-// writeLayer writes into target what rootfs has and base has not, or has otherwise, and then files.
-func writeLayer(target, rootfs, base string, files []File) (err error) {
+// layerChange is what makes a layer other than what packages bring.
+type layerChange struct {
+	// without are folders and beginnings of file names that are left out.
+	without []string
+	// files are added, and win over the packages'.
+	files []File
+}
+
+// leavesOut tells whether an entry of the packages isn't taken.
+func (c layerChange) leavesOut(name string) bool {
+	return slices.ContainsFunc(c.without, func(beginning string) bool { return strings.HasPrefix(name, beginning) }) ||
+		slices.ContainsFunc(c.files, func(file File) bool { return clean(file.Path) == name })
+}
+
+// writeLayer writes into target what rootfs has and base has not, or has otherwise, as change says.
+func writeLayer(target, rootfs, base string, change layerChange) (err error) {
 	known := map[string]signature{}
 	if base != "" {
 		if err := eachEntry(base, func(header *tar.Header, content io.Reader) error {
@@ -35,20 +50,16 @@ func writeLayer(target, rootfs, base string, files []File) (err error) {
 			return err
 		}
 	}
-	added := map[string]bool{}
-	for _, file := range files {
-		added[clean(file.Path)] = true
-	}
 	out, err := os.Create(target)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	writer := tar.NewWriter(out)
-	if err := copyChanged(writer, rootfs, known, added); err != nil {
+	if err := copyChanged(writer, rootfs, known, change); err != nil {
 		return err
 	}
-	for _, file := range files {
+	for _, file := range change.files {
 		if err := file.write(writer); err != nil {
 			return err
 		}
@@ -56,9 +67,9 @@ func writeLayer(target, rootfs, base string, files []File) (err error) {
 	return writer.Close()
 }
 
-// copyChanged copies the entries of rootfs that aren't known in the same form, nor added by hand afterwards.
+// copyChanged copies the entries of rootfs that aren't known in the same form, nor left out by change.
 // It reads rootfs twice: contents are compared before their header is written.
-func copyChanged(writer *tar.Writer, rootfs string, known map[string]signature, added map[string]bool) error {
+func copyChanged(writer *tar.Writer, rootfs string, known map[string]signature, change layerChange) error {
 	same := map[string]bool{}
 	if err := eachEntry(rootfs, func(header *tar.Header, content io.Reader) error {
 		name := clean(header.Name)
@@ -74,7 +85,7 @@ func copyChanged(writer *tar.Writer, rootfs string, known map[string]signature, 
 	}
 	return eachEntry(rootfs, func(header *tar.Header, content io.Reader) error {
 		name := clean(header.Name)
-		if name == "." || same[name] || added[name] {
+		if name == "." || same[name] || change.leavesOut(name) {
 			return nil
 		}
 		header.Name = name

@@ -89,6 +89,7 @@ func TestWriteLayer(t *testing.T) {
 	}
 	for sentence, row := range map[string]struct {
 		base, rootfs []tarEntry
+		without      []string
 		files        []File
 		want         []string
 	}{
@@ -111,12 +112,16 @@ func TestWriteLayer(t *testing.T) {
 		"an added file wins over the packages'": {
 			rootfs: []tarEntry{file("etc/passwd", "theirs")}, files: []File{{Path: "etc/passwd", Content: "ours"}}, want: []string{"etc/passwd=ours"},
 		},
+		"what is unneeded is left out": {
+			rootfs:  []tarEntry{folder("usr/share/doc"), file("usr/share/doc/a", "1"), file("usr/lib/libLLVM.so.19", "2"), file("usr/lib/libc", "3")},
+			without: []string{"usr/share/doc", "usr/lib/libLLVM"}, want: []string{"usr/lib/libc=3"},
+		},
 		"an added folder is one":      {files: []File{{Path: "data", Folder: true}}, want: []string{"data/"}},
 		"the root itself is left out": {rootfs: []tarEntry{folder(".")}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			target := filepath.Join(t.TempDir(), "layer.tar")
-			if err := writeLayer(target, writeTar(t, row.rootfs...), writeTar(t, row.base...), row.files); err != nil {
+			if err := writeLayer(target, writeTar(t, row.rootfs...), writeTar(t, row.base...), layerChange{row.without, row.files}); err != nil {
 				t.Fatal(err)
 			}
 			if got := list(t, target); !slices.Equal(got, row.want) {
@@ -133,7 +138,7 @@ func TestTheSamePackagesGiveTheSameBytes(t *testing.T) {
 		rootfs := writeTar(t, folder("usr"), file("usr/a", "1", later))
 		dir := t.TempDir()
 		layer, archive := filepath.Join(dir, "layer.tar"), filepath.Join(dir, "image.tar")
-		if err := writeLayer(layer, rootfs, "", commonFiles()); err != nil {
+		if err := writeLayer(layer, rootfs, "", layerChange{files: commonFiles("redis")}); err != nil {
 			t.Fatal(err)
 		}
 		binary := filepath.Join(dir, "binary")
@@ -164,7 +169,7 @@ func TestABrokenArchiveIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 1024), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := writeLayer(filepath.Join(t.TempDir(), "layer.tar"), path, "", nil)
+	err := writeLayer(filepath.Join(t.TempDir(), "layer.tar"), path, "", layerChange{})
 	if err == nil || !bytes.Contains(fmt.Append(nil, err), []byte(path)) {
 		t.Errorf("error is %v", err)
 	}
