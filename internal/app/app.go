@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -80,8 +81,14 @@ func wire(options Options) (*operator, error) {
 	if o.cluster, err = connect(config, options.Namespaces); err != nil {
 		return nil, err
 	}
+	o.cluster.mayAct = o.mayAct
 	o.controllers, err = build(o.cluster, o.metrics, options.Controllers)
 	return o, err
+}
+
+// mayAct tells whether this process may go on changing engines for so long.
+func (o *operator) mayAct(needed time.Duration) bool {
+	return o.lease == nil || o.lease.IsValidFor(needed)
 }
 
 // run starts everything. The first part that fails ends the others.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,6 +34,8 @@ type cluster struct {
 	owners      map[string]externalversions.SharedInformerFactory
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
+	// mayAct tells whether this process may change engines for so long.
+	mayAct func(time.Duration) bool
 }
 
 // connect makes the clients and the informers, and starts nothing.

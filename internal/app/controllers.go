@@ -79,6 +79,7 @@ func newDatabaseManager(c cluster, metrics *kit.Metrics) (controller, error) {
 		Children:   c.children,
 		Owners:     c.owners,
 		Engines:    engines(),
+		MayAct:     c.mayAct,
 		Recorder:   c.recorder,
 		Metrics:    metrics,
 	})

@@ -88,6 +88,8 @@ type probe[T comparable, S comparable] struct {
 	answer   Answer[S]
 	failures int
 	cancel   context.CancelFunc
+	// hurry ends the pause before the next call.
+	hurry chan struct{}
 }
 
 // NewProber returns a prober without members.
@@ -103,7 +105,8 @@ func (p *Prober[T, S]) Run(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		started.cancel = cancel
 		member := started.member
-		running.Go(func() { p.ask(ctx, key, member) })
+		hurry := started.hurry
+		running.Go(func() { p.ask(ctx, key, member, hurry) })
 	}
 	for key, probes := range p.members {
 		for _, waiting := range probes {
@@ -132,7 +135,7 @@ func (p *Prober[T, S]) SetMembers(key cache.ObjectName, members []ProbedMember[T
 			delete(former, member.UID)
 			continue
 		}
-		added := &probe[T, S]{member: member, answer: Answer[S]{WatchedSince: now}}
+		added := &probe[T, S]{member: member, answer: Answer[S]{WatchedSince: now}, hurry: make(chan struct{}, 1)}
 		current[member.UID] = added
 		if p.start != nil {
 			p.start(key, added)
@@ -150,6 +153,18 @@ func (p *Prober[T, S]) SetMembers(key cache.ObjectName, members []ProbedMember[T
 	p.members[key] = current
 }
 
+// Hurry has a member asked at once, because something was just done to it.
+func (p *Prober[T, S]) Hurry(key cache.ObjectName, uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.members[key][uid]; known != nil {
+		select {
+		case known.hurry <- struct{}{}:
+		default: // it is hurrying already
+		}
+	}
+}
+
 // Answer returns what is known of one member; false if it isn't being asked.
 func (p *Prober[T, S]) Answer(key cache.ObjectName, uid types.UID) (Answer[S], bool) {
 	p.mu.Lock()
@@ -162,7 +177,7 @@ func (p *Prober[T, S]) Answer(key cache.ObjectName, uid types.UID) (Answer[S], b
 }
 
 // ask asks one member until the context ends.
-func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member ProbedMember[T]) {
+func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member ProbedMember[T], hurry <-chan struct{}) {
 	started := time.Now()
 	var connection Connection[S]
 	defer func() { closeConnection(connection) }()
@@ -186,6 +201,7 @@ func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member Pro
 		select {
 		case <-ctx.Done():
 			return
+		case <-hurry:
 		case <-time.After(pause):
 		}
 	}

@@ -33,6 +33,24 @@ var ErrChanged = errors.New("the object has changed since it was read")
 // ago: it returns the fields to apply to it, or an error if it isn't ours.
 type Existing func(live metav1.Object) (map[string]any, error)
 
+// Expected is the object that a decision rests on.
+type Expected struct {
+	// UID is the object's; empty if any will do.
+	UID types.UID
+	// Version is its resourceVersion; empty if any will do.
+	Version string
+}
+
+func (e Expected) check(live metav1.Object) error {
+	switch {
+	case e.UID != "" && live.GetUID() != e.UID:
+		return fmt.Errorf("UID is %s, expected %s: %w", live.GetUID(), e.UID, ErrChanged)
+	case e.Version != "" && live.GetResourceVersion() != e.Version:
+		return fmt.Errorf("resourceVersion is %s, expected %s: %w", live.GetResourceVersion(), e.Version, ErrChanged)
+	}
+	return nil
+}
+
 // Writer writes objects of one type in one namespace. The fields that it is
 // given are those that we own, all of them: what an earlier call set and a
 // later one doesn't is removed, and what others set is left alone.
@@ -60,7 +78,7 @@ func (w *Writer[T]) Create(ctx context.Context, name string, fields map[string]a
 	}
 	created, err := w.Client.Create(ctx, object, metav1.CreateOptions{FieldManager: w.Manager})
 	if apierrors.IsAlreadyExists(err) {
-		return w.Apply(ctx, name, "", existing)
+		return w.Apply(ctx, name, Expected{}, existing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", name, err)
@@ -69,15 +87,15 @@ func (w *Writer[T]) Create(ctx context.Context, name string, fields map[string]a
 }
 
 // Apply reads an object, lets existing decide what it should be, and applies
-// that to this very object: it fails with ErrChanged if its UID isn't uid,
-// unless uid is empty, and it makes no object anew that has just been deleted.
-func (w *Writer[T]) Apply(ctx context.Context, name string, uid types.UID, existing Existing) (metav1.Object, error) {
+// that to this very object: it fails with ErrChanged if it isn't the expected
+// one, and it makes no object anew that has just been deleted.
+func (w *Writer[T]) Apply(ctx context.Context, name string, expected Expected, existing Existing) (metav1.Object, error) {
 	live, err := w.Client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if uid != "" && live.GetUID() != uid {
-		return nil, fmt.Errorf("apply %s: UID is %s, expected %s: %w", name, live.GetUID(), uid, ErrChanged)
+	if err := expected.check(live); err != nil {
+		return nil, fmt.Errorf("apply %s: %w", name, err)
 	}
 	fields, err := existing(live)
 	if err != nil {

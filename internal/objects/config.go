@@ -4,6 +4,8 @@ package objects
 
 import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"coolops.cn/database-manager/internal/plan"
 )
 
 // configMap holds the engine's files. It is immutable; other content has
@@ -14,4 +16,16 @@ func (r *rendering) configMap() *corev1apply.ConfigMapApplyConfiguration {
 		WithOwnerReferences(r.owner()).
 		WithImmutable(true).
 		WithData(r.files)
+}
+
+// topology holds where the data are, and what their identity is. It stays as
+// long as a volume does: without it, an empty volume would be taken for new.
+func (r *rendering) topology() *corev1apply.ConfigMapApplyConfiguration {
+	topology := corev1apply.ConfigMap(plan.TopologyName(r.stem()), r.Database.Namespace).
+		WithLabels(r.dataLabels()).
+		WithData(r.Recorded.Topology.Data())
+	if r.goesWithDatabase() {
+		topology.WithOwnerReferences(r.owner())
+	}
+	return topology
 }

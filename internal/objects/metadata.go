@@ -45,14 +45,22 @@ func (r *rendering) labels() map[string]string {
 	}
 }
 
-// retainedLabels are those of what outlives its database: they say whose data
-// it is, to whoever comes next.
-func (r *rendering) retainedLabels() map[string]string {
+// dataLabels are those of what a database with volumes needs to be opened
+// again: they say whose data it is, to whoever comes next.
+func (r *rendering) dataLabels() map[string]string {
 	labels := r.labels()
+	if !r.isDurable() {
+		return labels
+	}
 	labels[v1alpha1.LabelEngine] = string(r.Engine.Type())
-	labels[v1alpha1.LabelDataID] = r.Recorded.DataID
+	labels[v1alpha1.LabelDataID] = r.Recorded.Topology.DataID
 	labels[v1alpha1.LabelOwnerUID] = string(r.Database.UID)
 	return labels
+}
+
+// goesWithDatabase tells whether nothing is to stay when the database is deleted.
+func (r *rendering) goesWithDatabase() bool {
+	return !r.isDurable() || r.Database.Spec.Storage.DeletesWithDatabase()
 }
 
 // selector selects the members' pods. It can't be changed on a workload, so

@@ -3,6 +3,8 @@
 package objects
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -12,9 +14,6 @@ import (
 const (
 	// container is the name of the one container of a member, whatever the engine.
 	container = "database"
-
-	// dataVolume is the name of the data volume, and the first part of its claim's.
-	dataVolume = "data"
 
 	// engineID is the user and group that every upstream image runs its server
 	// as, and that owns the files of the data volume.
@@ -62,22 +61,40 @@ func (r *rendering) container() *corev1apply.ContainerApplyConfiguration {
 			WithName(string(r.Engine.Type())).
 			WithProtocol(corev1.ProtocolTCP).
 			WithContainerPort(r.Engine.Port())).
+		WithEnv(corev1apply.EnvVar().
+			WithName(plan.TopologyStateVariable).
+			WithValueFrom(corev1apply.EnvVarSource().
+				WithConfigMapKeyRef(corev1apply.ConfigMapKeySelector().
+					WithName(plan.TopologyName(r.stem())).
+					WithKey(plan.TopologyStateKey).
+					WithOptional(true)))).
 		WithResources(r.resources()).
 		WithSecurityContext(corev1apply.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithReadOnlyRootFilesystem(true).
 			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).
-		WithLifecycle(corev1apply.Lifecycle().
-			WithPreStop(corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(preStop)))).
+		WithLifecycle(corev1apply.Lifecycle().WithPreStop(r.preStop())).
 		WithStartupProbe(r.probe().WithPeriodSeconds(1).WithFailureThreshold(startupSeconds)).
 		WithReadinessProbe(r.probe().WithPeriodSeconds(5).WithFailureThreshold(2)).
 		WithVolumeMounts(
-			mount(dataVolume, plan.DataDir),
+			mount(plan.DataVolume, plan.DataDir),
 			mount("boot", plan.BootDir).WithReadOnly(true),
 			mount("auth", plan.AuthDir).WithReadOnly(true),
 			mount("admin", plan.AdminDir).WithReadOnly(true),
+			mount("run", plan.RunDir),
 			mount("tmp", "/tmp"),
 		)
+}
+
+// preStop lets a member go on serving for a while, and then begins the shutdown
+// that its engine calls clean. The kubelet runs it; the API's exec isn't used.
+func (r *rendering) preStop() *corev1apply.LifecycleHandlerApplyConfiguration {
+	stop := r.Engine.Stop()
+	if stop == nil {
+		return corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(preStop))
+	}
+	pause := []string{"/bin/sh", "-c", fmt.Sprintf(`sleep %d; exec "$@"`, preStop), "stop"}
+	return corev1apply.LifecycleHandler().WithExec(corev1apply.ExecAction().WithCommand(append(pause, stop...)...))
 }
 
 func mount(volume, path string) *corev1apply.VolumeMountApplyConfiguration {
@@ -108,13 +125,15 @@ func (r *rendering) volumes() []*corev1apply.VolumeApplyConfiguration {
 			WithConfigMap(corev1apply.ConfigMapVolumeSource().WithName(r.configName)),
 		passwordVolume("auth", r.authSecretName()),
 		passwordVolume("admin", r.adminSecretName()),
+		corev1apply.Volume().WithName("run").
+			WithEmptyDir(corev1apply.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
 		emptyVolume("tmp"),
 	}
 	if r.isDurable() {
 		// The data volume comes from the claim template.
 		return volumes
 	}
-	return append(volumes, emptyVolume(dataVolume))
+	return append(volumes, emptyVolume(plan.DataVolume))
 }
 
 // passwordVolume shows a member the password of one Secret, as a file that its

@@ -60,7 +60,7 @@ func Render(in Input) (plan.Desired, *plan.Problem) {
 		Stem:     children[0],
 		Children: children[1:],
 		Claims:   claims,
-		DataID:   in.Recorded.DataID,
+		Topology: in.Recorded.Topology,
 		Members:  members,
 	}, nil
 }
@@ -136,6 +136,7 @@ func (r *rendering) children() ([]plan.Child, error) {
 		{plan.KindService, r.membersServiceName(), r.membersService(), false, nil, ""},
 		{plan.KindSecret, r.authSecretName(), r.authSecret(), r.isDurable(), r.authData(), r.Recorded.Auth.Password},
 		{plan.KindSecret, r.adminSecretName(), r.adminSecret(), r.isDurable(), r.adminData(), r.Recorded.Admin.Password},
+		{plan.KindConfigMap, plan.TopologyName(r.stem()), r.topology(), r.isDurable(), nil, ""},
 		{plan.KindConfigMap, r.configName, r.configMap(), false, nil, ""},
 		{plan.KindService, r.stem(), r.service(), false, nil, ""},
 		{r.workloadKind(), r.stem(), r.workload(), false, nil, ""},
@@ -160,7 +161,7 @@ func (r *rendering) claims() ([]plan.Child, error) {
 	}
 	claims := make([]plan.Child, 0, members)
 	for ordinal := range members {
-		name := fmt.Sprintf("%s-%s-%d", dataVolume, r.stem(), ordinal)
+		name := plan.ClaimName(fmt.Sprintf("%s-%d", r.stem(), ordinal))
 		claim, err := seal(plan.Child{Ref: plan.Ref{Kind: plan.KindVolumeClaim, Name: name}, IsRetained: true}, r.claim(name), "")
 		if err != nil {
 			return nil, err

@@ -56,7 +56,7 @@ func anInput(options ...func(*Input)) Input {
 			Spec:       v1alpha1.DatabaseManagerSpec{DeploymentName: "db", DBType: "redis"},
 		},
 		Engine:   engine{},
-		Recorded: plan.Recorded{DataID: "data"},
+		Recorded: plan.Recorded{Topology: plan.TopologyStep{Topology: plan.Topology{State: plan.TopologyNew, Epoch: 1, DataID: "data"}}},
 	}
 	for _, option := range options {
 		option(&in)
@@ -66,6 +66,14 @@ func anInput(options ...func(*Input)) Input {
 
 func withStorage(in *Input) {
 	in.Database.Spec.Storage = &v1alpha1.StorageSpec{Size: resource.MustParse("10Gi"), StorageClassName: new("fast")}
+}
+
+func withData(in *Input) {
+	in.Recorded.Topology.Topology = plan.Topology{State: plan.TopologyInitialized, Epoch: 2, DataID: "data", Primary: "db-0", Holder: "uid-of-holder"}
+}
+
+func withDeletion(in *Input) {
+	in.Database.Spec.Storage.Retention = &v1alpha1.StorageRetention{WhenDeleted: v1alpha1.RetentionPolicyDelete}
 }
 
 func withEverything(in *Input) {
@@ -83,8 +91,8 @@ func TestWhatIsRenderedIsInTestdata(t *testing.T) {
 	for name, in := range map[string]Input{
 		"ephemeral.yaml":          anInput(),
 		"durable.yaml":            anInput(withStorage),
-		"ephemeral-with-all.yaml": anInput(withEverything),
-		"durable-with-all.yaml":   anInput(withStorage, withEverything),
+		"ephemeral-with-all.yaml": anInput(withEverything, withData),
+		"durable-with-all.yaml":   anInput(withStorage, withEverything, withData, withDeletion),
 	} {
 		t.Run(name, func(t *testing.T) {
 			desired, problem := Render(in)

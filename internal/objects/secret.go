@@ -53,14 +53,14 @@ func (r *rendering) adminData() map[string]string {
 }
 
 // secret renders all but the data. A Secret that opens a volume stays as long
-// as the volume does, so it has no owner.
+// as the volume does.
 func (r *rendering) secret(name string, known plan.Credential, annotations map[string]string) *corev1apply.SecretApplyConfiguration {
-	secret := corev1apply.Secret(name, r.Database.Namespace).WithAnnotations(annotations)
+	secret := corev1apply.Secret(name, r.Database.Namespace).WithLabels(r.dataLabels()).WithAnnotations(annotations)
 	if known.IssuedAt != "" {
 		secret.WithAnnotations(map[string]string{v1alpha1.AnnotationIssuedAt: known.IssuedAt})
 	}
-	if r.isDurable() {
-		return secret.WithLabels(r.retainedLabels())
+	if r.goesWithDatabase() {
+		secret.WithOwnerReferences(r.owner())
 	}
-	return secret.WithLabels(r.labels()).WithOwnerReferences(r.owner())
+	return secret
 }

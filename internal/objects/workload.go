@@ -58,8 +58,13 @@ func (r *rendering) deployment() *appsv1apply.DeploymentApplyConfiguration {
 
 // statefulSet runs members with volumes. OnDelete, because the planner decides
 // which member is replaced when; Parallel, because a member that can't start
-// must not keep another from starting. Its volumes are never removed by it.
+// must not keep another from starting. Its controller removes volumes only
+// together with the database, and only where the spec says so.
 func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
+	whenDeleted := appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	if r.goesWithDatabase() {
+		whenDeleted = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	}
 	return appsv1apply.StatefulSet(r.stem(), r.Database.Namespace).
 		WithLabels(r.labels()).
 		WithAnnotations(r.workloadAnnotations()).
@@ -71,7 +76,7 @@ func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(appsv1apply.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithPersistentVolumeClaimRetentionPolicy(appsv1apply.StatefulSetPersistentVolumeClaimRetentionPolicy().
-				WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
+				WithWhenDeleted(whenDeleted).
 				WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
 			WithVolumeClaimTemplates(r.claimTemplate()).
@@ -84,7 +89,8 @@ func (r *rendering) workloadAnnotations() map[string]string {
 	return annotations
 }
 
-// claimTemplate carries the labels that a claim is recognised by later.
+// claimTemplate carries the labels that a claim is recognised by later, but the
+// data id: that can change, and this template can't.
 func (r *rendering) claimTemplate() *corev1apply.PersistentVolumeClaimApplyConfiguration {
 	storage := r.Database.Spec.Storage
 	spec := corev1apply.PersistentVolumeClaimSpec().
@@ -94,11 +100,18 @@ func (r *rendering) claimTemplate() *corev1apply.PersistentVolumeClaimApplyConfi
 	if storage.StorageClassName != nil {
 		spec.WithStorageClassName(*storage.StorageClassName)
 	}
+	labels := r.dataLabels()
+	delete(labels, v1alpha1.LabelDataID)
 	template := &corev1apply.PersistentVolumeClaimApplyConfiguration{}
-	return template.WithName(dataVolume).WithLabels(r.retainedLabels()).WithSpec(spec)
+	return template.WithName(plan.DataVolume).WithLabels(labels).WithSpec(spec)
 }
 
-// claim is what we own of a claim that exists: its labels.
+// claim is what we own of a claim that exists: its labels, and the mark of one
+// with data.
 func (r *rendering) claim(name string) *corev1apply.PersistentVolumeClaimApplyConfiguration {
-	return corev1apply.PersistentVolumeClaim(name, r.Database.Namespace).WithLabels(r.retainedLabels())
+	claim := corev1apply.PersistentVolumeClaim(name, r.Database.Namespace).WithLabels(r.dataLabels())
+	if topology := r.Recorded.Topology; topology.State == plan.TopologyInitialized {
+		claim.WithAnnotations(map[string]string{v1alpha1.AnnotationInitialized: topology.DataID})
+	}
+	return claim
 }

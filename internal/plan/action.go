@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Action is one step of a plan: Create, Apply, Adopt, UseClaim, Evict or Delete.
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, ConfirmGone,
+// Promote, Evict or Delete.
 type Action interface {
 	fmt.Stringer
 	// isAction keeps the set closed.
@@ -24,6 +25,9 @@ type Apply struct {
 	Child Child
 	// UID is the object that is meant; another of the same name is left alone.
 	UID types.UID
+	// Version is the resourceVersion that the decision rests on; empty if any
+	// will do.
+	Version string
 	// Why says what differs.
 	Why string
 }
@@ -42,6 +46,16 @@ type Adopt struct {
 // adopts it if it is adoptable, and refuses it if it is somebody else's.
 type UseClaim struct{ Claim Child }
 
+// ConfirmGone looks, live, whether a pod is gone, and fails if it isn't.
+type ConfirmGone struct{ Pod PodRef }
+
+// Promote makes the member in a pod the primary: it takes writes from then on.
+type Promote struct {
+	Pod PodRef
+	// RunID is the start of the server that is meant.
+	RunID string
+}
+
 // Evict asks for a member to be replaced, as a disruption budget permits.
 type Evict struct {
 	// Pod is the name of the member's pod, UID the one that is meant.
@@ -57,12 +71,14 @@ type Delete struct {
 	UID types.UID
 }
 
-func (Create) isAction()   {}
-func (Apply) isAction()    {}
-func (Adopt) isAction()    {}
-func (UseClaim) isAction() {}
-func (Evict) isAction()    {}
-func (Delete) isAction()   {}
+func (Create) isAction()      {}
+func (Apply) isAction()       {}
+func (Adopt) isAction()       {}
+func (UseClaim) isAction()    {}
+func (ConfirmGone) isAction() {}
+func (Promote) isAction()     {}
+func (Evict) isAction()       {}
+func (Delete) isAction()      {}
 
 // String describes the action, for logs.
 func (a Create) String() string { return "create " + a.Child.String() }
@@ -75,6 +91,12 @@ func (a Adopt) String() string { return "adopt " + a.Child.String() }
 
 // String describes the action, for logs.
 func (a UseClaim) String() string { return "use " + a.Claim.String() }
+
+// String describes the action, for logs.
+func (a ConfirmGone) String() string { return "confirm that Pod " + a.Pod.Name + " is gone" }
+
+// String describes the action, for logs.
+func (a Promote) String() string { return "promote Pod " + a.Pod.Name }
 
 // String describes the action, for logs.
 func (a Evict) String() string { return "evict Pod " + a.Pod + ": " + a.Why }

@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,7 +59,7 @@ func (b *snapshotBuilder) with(kind Kind, object metav1.Object) *snapshotBuilder
 // withAll adds every child of desired as it should be.
 func (b *snapshotBuilder) withAll(desired Desired) *snapshotBuilder {
 	b.with(desired.Stem.Kind, asObject(b.Database, desired.Stem))
-	for _, child := range desired.Children {
+	for _, child := range append(desired.Children, desired.Claims...) {
 		b.with(child.Kind, asObject(b.Database, child))
 	}
 	return b
@@ -72,9 +74,11 @@ func (b *snapshotBuilder) withMember(changes ...func(*Member)) *snapshotBuilder 
 				Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: "new"},
 			},
 			Status: corev1.PodStatus{
-				Phase:             corev1.PodRunning,
-				Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-				ContainerStatuses: []corev1.ContainerStatus{{Started: new(true), Image: "redis:8.0"}},
+				Phase:      corev1.PodRunning,
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+				ContainerStatuses: []corev1.ContainerStatus{{
+					Started: new(true), Image: "redis:8.0", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				}},
 			},
 		},
 		Probe: Probe{
@@ -101,9 +105,8 @@ func desired(b *snapshotBuilder) Desired {
 		Stem: aChild(Ref{KindService, "db-members"}),
 		Children: []Child{
 			aSecret("db-auth", b.isDurable()), aSecret("db-admin", b.isDurable()),
-			aChild(Ref{KindConfigMap, "db-config-1"}), aChild(Ref{KindService, "db"}), aChild(workload),
+			aChild(Ref{KindConfigMap, "db-topology"}), aChild(Ref{KindConfigMap, "db-config-1"}), aChild(Ref{KindService, "db"}), aChild(workload),
 		},
-		DataID:  string(ourUID),
 		Members: 1,
 	}
 	if b.isDurable() {
@@ -111,7 +114,54 @@ func desired(b *snapshotBuilder) Desired {
 		claim.IsRetained = true
 		result.Claims = []Child{claim}
 	}
+	result.setTopology(b.isDurable(), TopologyStep{Topology: Topology{State: TopologyNew, Epoch: 1, DataID: string(ourUID)}})
 	return result
+}
+
+// The places of children in what desired returns.
+const (
+	theTopology = 2
+	theConfig   = 3
+	theService  = 4
+	theWorkload = 5
+)
+
+// setTopology has the topology, and what follows from it, be what step says.
+func (d *Desired) setTopology(isDurable bool, step TopologyStep) {
+	d.Topology = step
+	child := &d.Children[theTopology]
+	child.IsRetained = isDurable
+	data := map[string]any{}
+	for key, value := range step.Data() {
+		data[key] = value
+	}
+	child.Fields["data"] = data
+	child.Hash = fmt.Sprint(step.Data())
+	for i := range d.Claims {
+		d.Claims[i].Hash = step.DataID
+		if step.State == TopologyInitialized {
+			d.Claims[i].Hash += "-initialized"
+		}
+	}
+}
+
+// settled is the topology of a database that has run for a while.
+func settled(b *snapshotBuilder) TopologyStep {
+	holder := types.UID("uid-of-db-0")
+	if b.isDurable() {
+		holder = "uid-of-PersistentVolumeClaim data-db-0"
+	}
+	return TopologyStep{
+		Version:  "7",
+		Topology: Topology{State: TopologyInitialized, Epoch: 1, DataID: string(ourUID), Primary: "db-0", Holder: holder},
+	}
+}
+
+// withTopology adds the ConfigMap of a topology.
+func (b *snapshotBuilder) withTopology(topology Topology) *snapshotBuilder {
+	d := desired(b)
+	d.setTopology(b.isDurable(), TopologyStep{Topology: topology})
+	return b.with(KindConfigMap, asObject(b.Database, d.Children[theTopology]))
 }
 
 func aChild(ref Ref) Child {
@@ -140,16 +190,35 @@ func asObject(database *v1alpha1.DatabaseManager, child Child) metav1.Object {
 	case KindSecret:
 		return &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{PasswordKey: []byte("s3cret")}}
 	case KindConfigMap:
-		return &corev1.ConfigMap{ObjectMeta: metadata}
+		metadata.ResourceVersion = "7"
+		return &corev1.ConfigMap{ObjectMeta: metadata, Data: stringsOf(child.Fields["data"])}
 	case KindStatefulSet:
 		return &appsv1.StatefulSet{ObjectMeta: metadata, Status: appsv1.StatefulSetStatus{UpdateRevision: "new"}}
 	case KindDeployment:
 		return &appsv1.Deployment{ObjectMeta: metadata}
 	case KindVolumeClaim:
+		dataID, isMarked := strings.CutSuffix(child.Hash, "-initialized")
+		metadata.Labels[v1alpha1.LabelDataID] = dataID
+		if isMarked {
+			metadata.Annotations[v1alpha1.AnnotationInitialized] = dataID
+		}
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metadata}
 	default:
 		return &corev1.Service{ObjectMeta: metadata}
 	}
+}
+
+// stringsOf reads a map of strings as it stands in a child's fields.
+func stringsOf(fields any) map[string]string {
+	read := map[string]string{}
+	data, isMap := fields.(map[string]any)
+	if !isMap {
+		return nil
+	}
+	for key, value := range data {
+		read[key] = fmt.Sprint(value)
+	}
+	return read
 }
 
 func retained(engine, stem, dataID, owner string) map[string]string {

@@ -42,8 +42,8 @@ type Child struct {
 	// Hash is the hash of Fields, which they carry as an annotation.
 	Hash string
 
-	// IsRetained is true for what outlives its database: it is ours by its
-	// label owner-uid, and not by a controller reference.
+	// IsRetained is true for what may outlive its database: it is ours by its
+	// label owner-uid, also without a controller reference.
 	IsRetained bool
 
 	// Template is, for a Secret, its data with the marks PasswordMark and
@@ -100,11 +100,16 @@ type Desired struct {
 	// don't exist.
 	Claims []Child
 
-	// DataID is the identity of the data set.
-	DataID string
+	// Topology is the step that the child of that name takes.
+	Topology TopologyStep
 
 	// Members is how many members the workload runs.
 	Members int32
+}
+
+// topologyRef names the child with the topology.
+func (s Snapshot) topologyRef() Ref {
+	return Ref{Kind: KindConfigMap, Name: TopologyName(s.Database.Spec.DeploymentName)}
 }
 
 // Workload returns the child that runs the members.

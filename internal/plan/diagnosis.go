@@ -40,7 +40,7 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
 			"spec.replicas is %d, and this version of the operator runs one member: set it to 1.", wantedReplicas(snapshot.Database))}
 	}
 	for _, member := range snapshot.Members {
-		if found := snapshot.diagnoseMember(member); found.gravity != isWell {
+		if found := snapshot.diagnoseMember(member, plan.Topology); found.gravity != isWell {
 			return found
 		}
 	}
@@ -75,7 +75,7 @@ func (s Snapshot) diagnoseAbsence() diagnosis {
 }
 
 // diagnoseMember explains a member that doesn't answer queries.
-func (s Snapshot) diagnoseMember(member Member) diagnosis {
+func (s Snapshot) diagnoseMember(member Member, topology Topology) diagnosis {
 	pod := member.Pod
 	if pod.DeletionTimestamp != nil {
 		return s.underway(fmt.Sprintf("Pod %s is stopping.", pod.Name))
@@ -83,12 +83,17 @@ func (s Snapshot) diagnoseMember(member Member) diagnosis {
 	if found := diagnoseScheduling(pod); found.gravity != isWell {
 		return found
 	}
+	if refusal, isRefused := member.refusal(); isRefused {
+		return s.diagnoseRefusal(pod, refusal, topology)
+	}
 	for _, container := range pod.Status.ContainerStatuses {
 		if found := diagnoseContainer(pod, container); found.gravity != isWell {
 			return found
 		}
 	}
 	switch {
+	case member.Probe.Answers && !member.isPrimary():
+		return s.underway(fmt.Sprintf("Pod %s answers queries, and takes no writes yet.", pod.Name))
 	case member.Probe.Answers && isReady(pod):
 		return diagnosis{}
 	case member.Probe.Answers:
@@ -101,6 +106,22 @@ func (s Snapshot) diagnoseMember(member Member) diagnosis {
 	default:
 		return s.underway(fmt.Sprintf("Pod %s is starting.", pod.Name))
 	}
+}
+
+// diagnoseRefusal explains a member whose boot script refused to start the
+// server, because of what is on its volume.
+func (s Snapshot) diagnoseRefusal(pod *corev1.Pod, refusal corev1.ContainerStateTerminated, topology Topology) diagnosis {
+	sentence := strings.TrimSpace(refusal.Message)
+	switch {
+	case refusal.ExitCode != exitNoData:
+		return diagnosis{isTroubled, v1alpha1.ReasonDataRefused, fmt.Sprintf("Pod %s doesn't start its server. %s", pod.Name, sentence)}
+	case topology.State == TopologyNew || !s.isDurable():
+		return s.underway(fmt.Sprintf("Pod %s waits for its turn to make a database.", pod.Name))
+	}
+	return diagnosis{isTroubled, v1alpha1.ReasonDataLost, fmt.Sprintf(
+		"The volume of Pod %s, claim %s, is empty, and the data set %s was on it; nothing was made in its place. Bring the data back to the "+
+			"volume and delete the pod, or, to begin again with nothing, run: kubectl annotate databasemanager %s %s=%s --overwrite",
+		pod.Name, ClaimName(pod.Name), topology.DataID, s.Database.Name, v1alpha1.AnnotationReinitialize, topology.DataID)}
 }
 
 // underway words what passes without help: it is Creating until the database

@@ -25,6 +25,8 @@ type Plan struct {
 	// Notices are what happened that nobody asked for, to be told once the
 	// actions are carried out.
 	Notices []Notice
+	// Topology is what is recorded once the actions are carried out.
+	Topology Topology
 	// WakeIn is after what time to look again, though nothing changes; zero if
 	// there is nothing to wait for.
 	WakeIn time.Duration
@@ -42,8 +44,10 @@ type rung func(*Plan, Snapshot, Desired) bool
 // Make decides what to do. problem is what stood in the way of rendering, or
 // nil; desired isn't looked at if there is one.
 func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) Plan {
-	plan := Plan{Problem: problem, WakeIn: snapshot.SettlesIn(now)}
-	for _, climb := range []rung{stopAtDeletion, stopAtProblem, claimStem, ensureChildren, rollMember, pruneConfigs} {
+	plan := Plan{Problem: problem, Topology: desired.Topology.Topology, WakeIn: snapshot.SettlesIn(now)}
+	for _, climb := range []rung{
+		stopAtDeletion, stopAtProblem, claimStem, ensureChildren, ensureClaims, appointPrimary, replaceWaiting, rollMember, pruneConfigs,
+	} {
 		if climb(&plan, snapshot, desired) {
 			break
 		}
@@ -73,7 +77,7 @@ func claimStem(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	// The workload would mount whatever has the name of its claim.
 	for _, claim := range desired.Claims {
 		if object := snapshot.Objects[claim.Ref]; object != nil {
-			if verdict := snapshot.Claimant(desired.DataID).Judge(claim, object); verdict.Problem != nil {
+			if verdict := snapshot.Claimant(desired.Topology.DataID).Judge(claim, object); verdict.Problem != nil {
 				plan.Problem = verdict.Problem
 				return true
 			}
@@ -94,6 +98,17 @@ func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	return false
 }
 
+// ensureClaims keeps what the claims say of their data. Those that don't exist
+// yet are the business of the workload's own controller.
+func ensureClaims(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	for _, claim := range desired.Claims {
+		if snapshot.Objects[claim.Ref] != nil && plan.ensure(snapshot, desired, claim) {
+			return true
+		}
+	}
+	return false
+}
+
 // ensure adds what one child needs; true if it can't be had.
 func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
 	object := snapshot.Objects[child.Ref]
@@ -102,7 +117,7 @@ func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
 		p.noticeLoss(snapshot, desired, child)
 		return false
 	}
-	verdict := snapshot.Claimant(desired.DataID).Judge(child, object)
+	verdict := snapshot.Claimant(desired.Topology.DataID).Judge(child, object)
 	switch {
 	case verdict.Problem != nil:
 		p.Problem = verdict.Problem
@@ -120,10 +135,27 @@ func (p *Plan) ensure(snapshot Snapshot, desired Desired, child Child) bool {
 		p.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 		return true
 	}
-	if why != "" {
-		p.Actions = append(p.Actions, Apply{Child: child, UID: object.GetUID(), Why: why})
+	if why == "" {
+		return false
 	}
+	apply := Apply{Child: child, UID: object.GetUID(), Why: why}
+	if child.Ref == snapshot.topologyRef() {
+		apply.Version = desired.Topology.Version
+		p.stepTopology(desired.Topology)
+	}
+	p.Actions = append(p.Actions, apply)
 	return false
+}
+
+// stepTopology adds what has to be true before the topology is written, and
+// what is to be told of it.
+func (p *Plan) stepTopology(step TopologyStep) {
+	if step.Gone != nil {
+		p.Actions = append(p.Actions, ConfirmGone{Pod: *step.Gone})
+	}
+	if step.Notice != nil {
+		p.Notices = append(p.Notices, *step.Notice)
+	}
 }
 
 // noticeLoss tells of a Secret that is missing beside a workload that uses it.

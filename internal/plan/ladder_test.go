@@ -36,7 +36,7 @@ type planCase struct {
 func allNew() []string {
 	return []string{
 		"create Service db-members", "use PersistentVolumeClaim data-db-0", "create Secret db-auth", "create Secret db-admin",
-		"create ConfigMap db-config-1", "create Service db", "create StatefulSet db",
+		"create ConfigMap db-topology", "create ConfigMap db-config-1", "create Service db", "create StatefulSet db",
 	}
 }
 
@@ -48,7 +48,7 @@ func newDatabases() map[string]planCase {
 		},
 		"a new database without storage has no volume to look at": {
 			aDatabase().ephemeral(), nil,
-			[]string{"create Service db-members", "create Secret db-auth", "create Secret db-admin", "create ConfigMap db-config-1", "create Service db", "create Deployment db"},
+			[]string{"create Service db-members", "create Secret db-auth", "create Secret db-admin", "create ConfigMap db-topology", "create ConfigMap db-config-1", "create Service db", "create Deployment db"},
 			"",
 		},
 		"a stem that another database claimed stops everything": {
@@ -88,19 +88,19 @@ func changedDatabases() map[string]planCase {
 		"an intent that changed is applied": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
 				whole(b, d)
-				d.Children[3].Hash = "hash-2"
+				d.Children[theService].Hash = "hash-2"
 			}, []string{"apply Service db: the intent changed"}, "",
 		},
 		"a field that somebody changed is put back": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
 				whole(b, d)
-				d.Children[3].Fields["spec"] = map[string]any{"type": "ClusterIP"}
+				d.Children[theService].Fields["spec"] = map[string]any{"type": "ClusterIP"}
 			}, []string{"apply Service db: the field spec.type was changed"}, "",
 		},
 		"a spec is applied though the member is broken": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) {
 				wholeBut(func(m *Member) { m.Probe.Answers = false; m.Pod.Status.Phase = corev1.PodPending })(b, d)
-				d.Children[4].Hash = "hash-2"
+				d.Children[theWorkload].Hash = "hash-2"
 			}, []string{"apply StatefulSet db: the intent changed"}, "",
 		},
 	}
@@ -179,7 +179,7 @@ func leftovers() map[string]planCase {
 }
 
 func TestThePlanOf(t *testing.T) {
-	for _, rows := range []map[string]planCase{newDatabases(), changedDatabases(), membersToReplace(), leftovers()} {
+	for _, rows := range []map[string]planCase{newDatabases(), changedDatabases(), membersToReplace(), leftovers(), topologyPlans()} {
 		for sentence, row := range rows {
 			t.Run(sentence, row.check)
 		}
@@ -206,7 +206,10 @@ func whole(b *snapshotBuilder, d *Desired) { wholeBut(func(*Member) {})(b, d) }
 
 // wholeBut is whole, but for a change to the member.
 func wholeBut(change func(*Member)) func(*snapshotBuilder, *Desired) {
-	return func(b *snapshotBuilder, d *Desired) { b.withAll(*d).withMember(change) }
+	return func(b *snapshotBuilder, d *Desired) {
+		d.setTopology(b.isDurable(), settled(b))
+		b.withAll(*d).withMember(change)
+	}
 }
 
 func reasonOf(problem *Problem) string {

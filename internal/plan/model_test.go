@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,11 +27,19 @@ type model struct {
 	desired Desired
 	clock   time.Time
 	made    int
+	// disks are the data directories on the volumes, by the claim's UID.
+	disks map[types.UID]*disk
+	// hasServed is true once writes were acknowledged that nobody gave up since.
+	hasServed bool
 }
+
+// disk is a data directory. A member on it takes writes once it was promoted,
+// also after a restart.
+type disk struct{ isPrimary bool }
 
 func newModel(seed uint64) *model {
 	database := aDatabase()
-	return &model{snapshotBuilder: database, random: rand.New(rand.NewPCG(seed, 1)), desired: desired(database), clock: noon()}
+	return &model{snapshotBuilder: database, random: rand.New(rand.NewPCG(seed, 1)), desired: desired(database), clock: noon(), disks: map[types.UID]*disk{}}
 }
 
 // faults are what can happen to a cluster between two passes.
@@ -39,7 +48,15 @@ func (m *model) faults() []func() {
 		func() {}, // nothing
 		func() { // somebody deletes a child
 			if refs := slices.SortedFunc(maps.Keys(m.Objects), compareRefs); len(refs) > 0 {
-				delete(m.Objects, refs[m.random.IntN(len(refs))])
+				m.lose(refs[m.random.IntN(len(refs))])
+			}
+		},
+		func() { m.lose(Ref{KindVolumeClaim, "data-db-0"}) },
+		func() { m.lose(Ref{KindConfigMap, "db-topology"}) },
+		func() { // the user gives the data up
+			if topology, isLost := m.lostData(); isLost {
+				m.Database.Annotations = map[string]string{v1alpha1.AnnotationReinitialize: topology.DataID}
+				m.hasServed = false
 			}
 		},
 		func() { // somebody changes a child
@@ -55,15 +72,40 @@ func (m *model) faults() []func() {
 			workload.Hash = fmt.Sprintf("hash-%d", m.random.IntN(1000))
 		},
 		func() { // the configuration changes
-			m.desired.Children[2] = aChild(Ref{KindConfigMap, fmt.Sprintf("db-config-%d", m.random.IntN(1000))})
+			m.desired.Children[theConfig] = aChild(Ref{KindConfigMap, fmt.Sprintf("db-config-%d", m.random.IntN(1000))})
 		},
-		func() { m.Members = nil }, // the pod is gone
+		func() { m.Members = nil },   // the pod is gone
+		func() { m.restartServer() }, // the container ended, and is started again
 		func() { // the engine falls silent
 			for i := range m.Members {
 				m.Members[i].Probe.Answers = false
 			}
 		},
 	}
+}
+
+// lose deletes an object. What remembers that there are data is lost one at a
+// time: with all of it gone at once, nobody could tell.
+func (m *model) lose(ref Ref) {
+	topology := m.Objects[Ref{KindConfigMap, "db-topology"}]
+	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	isMarked := claim != nil && claim.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
+	switch {
+	case m.hasServed && ref.Kind == KindVolumeClaim && topology == nil,
+		m.hasServed && ref.Name == "db-topology" && !isMarked:
+		return
+	case ref.Kind == KindVolumeClaim && claim != nil:
+		delete(m.disks, claim.GetUID())
+		m.Members = nil
+	}
+	delete(m.Objects, ref)
+}
+
+// lostData returns the topology of a database whose volume is empty.
+func (m *model) lostData() (Topology, bool) {
+	recorded, problem := m.build().Recall()
+	isLost := problem == nil && recorded.Topology.State == TopologyInitialized && len(m.Members) > 0 && m.Members[0].saysNoData()
+	return recorded.Topology.Topology, isLost
 }
 
 // settle lets the StatefulSet's controller, and the kubelet, do their work.
@@ -75,6 +117,14 @@ func (m *model) settle() {
 		return
 	}
 	statefulSet.Status.UpdateRevision = statefulSet.Annotations[v1alpha1.AnnotationIntentHash]
+	if m.Objects[Ref{KindVolumeClaim, "data-db-0"}] == nil {
+		m.made++
+		claim := asObject(m.Database, m.desired.Claims[0])
+		claim.SetUID(types.UID(fmt.Sprintf("uid-of-claim-%d", m.made)))
+		claim.SetAnnotations(nil)
+		delete(claim.GetLabels(), v1alpha1.LabelDataID)
+		m.with(KindVolumeClaim, claim)
+	}
 	if len(m.Members) > 0 {
 		return
 	}
@@ -84,10 +134,62 @@ func (m *model) settle() {
 		member.Pod.CreationTimestamp = metav1.NewTime(m.clock)
 		member.Pod.Labels[appsv1.ControllerRevisionHashLabelKey] = statefulSet.Status.UpdateRevision
 	})
+	m.restartServer()
+}
+
+// restartServer does what the boot script does.
+func (m *model) restartServer() {
+	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	if len(m.Members) == 0 || claim == nil {
+		return
+	}
+	member := &m.Members[0]
+	topology, _ := m.Objects[Ref{KindConfigMap, "db-topology"}].(*corev1.ConfigMap)
+	data := m.disks[claim.GetUID()]
+	if data == nil && topology != nil && topology.Data[TopologyStateKey] == string(TopologyNew) {
+		data = &disk{}
+		m.disks[claim.GetUID()] = data
+	}
+	if data == nil {
+		member.Probe = Probe{}
+		refusing(exitNoData, "The volume is empty.")(member)
+		return
+	}
+	role := v1alpha1.MemberRoleReplica
+	if data.isPrimary {
+		role = v1alpha1.MemberRolePrimary
+	}
+	member.Probe = Probe{IsAsked: true, Answers: true, Engine: EngineState{Role: role, RunID: fmt.Sprint(m.made)}}
+	member.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
+}
+
+// promote has the member take writes, and checks what must be true before.
+func (m *model) promote(t *testing.T, promotion Promote) {
+	t.Helper()
+	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	topology, _ := m.Objects[Ref{KindConfigMap, "db-topology"}].(*corev1.ConfigMap)
+	if len(m.Members) == 0 || claim == nil || m.disks[claim.GetUID()] == nil {
+		return
+	}
+	if topology == nil || topology.Data[TopologyStateKey] != string(TopologyInitialized) || topology.Data[topologyHolderKey] != string(claim.GetUID()) {
+		t.Fatalf("%s under the topology %v", promotion, topology)
+	}
+	if claim.GetAnnotations()[v1alpha1.AnnotationInitialized] != topology.Data[topologyDataIDKey] {
+		t.Fatalf("%s while its volume isn't marked", promotion)
+	}
+	if m.hasServed && !m.disks[claim.GetUID()].isPrimary {
+		t.Fatalf("%s, which has none of the data that were acknowledged", promotion)
+	}
+	m.disks[claim.GetUID()].isPrimary = true
+	m.hasServed = true
+	m.restartServer()
 }
 
 // carryOut does to the model what the executor would do to a cluster.
-func (m *model) carryOut(action Action) {
+func (m *model) carryOut(t *testing.T, action Action) {
+	t.Helper()
 	switch action := action.(type) {
 	case Create:
 		object := asObject(m.Database, action.Child)
@@ -96,15 +198,19 @@ func (m *model) carryOut(action Action) {
 		object.SetCreationTimestamp(metav1.NewTime(m.clock))
 		m.with(action.Child.Kind, object)
 	case Apply:
-		object := m.Objects[action.Child.Ref]
-		object.GetAnnotations()[v1alpha1.AnnotationIntentHash] = action.Child.Hash
+		object := asObject(m.Database, action.Child)
+		object.SetUID(action.UID)
+		object.SetCreationTimestamp(m.Objects[action.Child.Ref].GetCreationTimestamp())
+		m.with(action.Child.Kind, object)
 	case Adopt:
-		m.Objects[action.Child.Ref].SetLabels(retained("redis", "db", m.desired.DataID, string(ourUID)))
+		m.Objects[action.Child.Ref].SetLabels(retained("redis", "db", m.desired.Topology.DataID, string(ourUID)))
+	case Promote:
+		m.promote(t, action)
 	case Evict:
 		m.Members = nil
 	case Delete:
 		delete(m.Objects, action.Ref)
-	case UseClaim:
+	case UseClaim, ConfirmGone:
 	}
 }
 
@@ -138,7 +244,9 @@ func (m *model) check(t *testing.T, plan Plan) {
 			if m.Objects[action.Child.Ref] != nil {
 				t.Fatalf("%s, which exists", action)
 			}
-		case Adopt, UseClaim:
+		case Promote:
+			disruptions++
+		case Adopt, UseClaim, ConfirmGone:
 		}
 	}
 	if disruptions > 1 {
@@ -151,6 +259,11 @@ func (m *model) check(t *testing.T, plan Plan) {
 func (m *model) pass(t *testing.T, steps int) Plan {
 	t.Helper()
 	snapshot := m.build()
+	recorded, problem := snapshot.Recall()
+	if problem != nil {
+		t.Fatalf("nothing is recalled: %v", problem)
+	}
+	m.desired.setTopology(true, recorded.Topology)
 	plan := Make(snapshot, m.desired, nil, m.clock)
 	if again := Make(snapshot, m.desired, nil, m.clock); !reflect.DeepEqual(plan, again) {
 		t.Fatalf("the same snapshot gave two plans: %v and %v", actionsOf(plan), actionsOf(again))
@@ -158,7 +271,7 @@ func (m *model) pass(t *testing.T, steps int) Plan {
 	m.check(t, plan)
 	for i, action := range plan.Actions {
 		if i < steps {
-			m.carryOut(action)
+			m.carryOut(t, action)
 		}
 	}
 	return plan
@@ -184,8 +297,11 @@ func (m *model) convergeOn(t *testing.T, seed uint64) {
 	for range 20 {
 		plan := m.pass(t, len(m.desired.Children)+9)
 		m.settle()
-		if len(plan.Actions) == 0 {
-			break
+		if topology, isLost := m.lostData(); isLost {
+			m.Database.Annotations = map[string]string{v1alpha1.AnnotationReinitialize: topology.DataID}
+			m.hasServed = false
+		} else if len(plan.Actions) == 0 {
+			m.restartServer() // one that had fallen silent
 		}
 	}
 	if plan := m.pass(t, 0); len(plan.Actions) > 0 || plan.Problem != nil {
@@ -198,6 +314,9 @@ func (m *model) convergeOn(t *testing.T, seed uint64) {
 	}
 	if len(m.Members) != 1 || m.Members[0].Pod.Labels[appsv1.ControllerRevisionHashLabelKey] != m.desired.Workload().Hash {
 		t.Fatalf("seed %d came to rest with the members %v", seed, m.Members)
+	}
+	if !m.Members[0].isPrimary() {
+		t.Fatalf("seed %d came to rest without a primary", seed)
 	}
 }
 

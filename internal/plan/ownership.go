@@ -22,13 +22,21 @@ type Claimant struct {
 	Engine v1alpha1.DatabaseType
 	Stem   string
 	DataID string
+	// Workload is the UID of the workload; empty if there is none. It controls
+	// the volume claims that go with it.
+	Workload types.UID
 	// Siblings are the names of other databases with the same stem, by UID.
 	Siblings map[types.UID]string
 }
 
 // Claimant returns the claimant for the database of this snapshot.
 func (s Snapshot) Claimant(dataID string) Claimant {
+	var workload types.UID
+	if object := s.Objects[s.workloadRef()]; object != nil && s.isControlled(object) {
+		workload = object.GetUID()
+	}
 	return Claimant{
+		Workload: workload,
 		UID:      s.Database.UID,
 		Name:     s.Database.Name,
 		Engine:   s.Database.Spec.DBType,
@@ -52,16 +60,22 @@ type Verdict struct {
 // Judge decides what object is to the claimant, in the place of a child:
 //
 //	child      object                                        verdict
-//	owned      controller is this UID                        ours
+//	any        controller is this UID                        ours
 //	owned      anything else                                 Conflict
 //	retained   controlled by another, or not managed by us   Conflict
-//	retained   other engine, stem or data id                 RetainedDataMismatch
+//	retained   other engine or stem                          RetainedDataMismatch
 //	retained   owner-uid is this UID                         ours
+//	retained   other data id                                 RetainedDataMismatch
 //	retained   owner-uid is another UID                      adoptable
 //
-// A name alone never makes an object ours.
+// A name alone never makes an object ours. What is ours has the data id that
+// the topology has, or is given it: a claim that the workload's controller has
+// just made, or one of a database that began again.
 func (c Claimant) Judge(child Child, object metav1.Object) Verdict {
 	controller := metav1.GetControllerOfNoCopy(object)
+	if controller != nil && controller.UID == c.Workload && child.Kind == KindVolumeClaim {
+		controller = nil
+	}
 	switch {
 	case controller != nil && controller.UID == c.UID:
 		return Verdict{IsOurs: true}
@@ -78,12 +92,12 @@ func (c Claimant) judgeRetained(ref Ref, labels map[string]string) Verdict {
 		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("holds data of the engine %q, not %q", labels[v1alpha1.LabelEngine], c.Engine))}
 	case labels[v1alpha1.LabelStem] != c.Stem:
 		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the deploymentName %q, not %q", labels[v1alpha1.LabelStem], c.Stem))}
+	case owner == c.UID:
+		return Verdict{IsOurs: true}
 	case labels[v1alpha1.LabelDataID] == "" || owner == "":
 		return Verdict{Problem: c.mismatch(ref, "doesn't say whose data it holds")}
 	case c.DataID != "" && labels[v1alpha1.LabelDataID] != c.DataID:
 		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the data set %s, not %s", labels[v1alpha1.LabelDataID], c.DataID))}
-	case owner == c.UID:
-		return Verdict{IsOurs: true}
 	case c.Siblings[owner] != "":
 		return Verdict{Problem: c.inUse(ref, c.Siblings[owner])}
 	default:

@@ -34,6 +34,8 @@ func TestWhoseAnObjectIs(t *testing.T) {
 		},
 		"labels make nothing ours that should have a controller":   {false, labelled(retained("redis", "db", "data", string(ourUID))), false, "", v1alpha1.ReasonConflict},
 		"what stays is ours by its owner-uid":                      {true, labelled(retained("redis", "db", "data", string(ourUID))), true, "", ""},
+		"what is ours is ours whatever data set it names":          {true, labelled(retained("redis", "db", "other", string(ourUID))), true, "", ""},
+		"what is ours is ours before it names a data set":          {true, labelled(retained("redis", "db", "", string(ourUID))), true, "", ""},
 		"what stays can be adopted from another UID":               {true, labelled(retained("redis", "db", "data", "gone")), false, "gone", ""},
 		"what stays isn't ours without our label":                  {true, labelled(map[string]string{v1alpha1.LabelOwnerUID: string(ourUID)}), false, "", v1alpha1.ReasonConflict},
 		"what stays isn't ours if somebody controls it":            {true, controlledBy(anotherUID), false, "", v1alpha1.ReasonConflict},

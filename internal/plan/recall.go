@@ -3,13 +3,13 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,8 +24,8 @@ type Recorded struct {
 	// Empty for a database that has no workload yet.
 	Version, Image, TemplateVersion string
 
-	// DataID is the identity of the data set.
-	DataID string
+	// Topology says where the data are, and what their identity is.
+	Topology TopologyStep
 
 	// Auth and Admin are the credentials that exist.
 	Auth, Admin Credential
@@ -55,10 +55,17 @@ func (s Snapshot) Recall() (Recorded, *Problem) {
 		Image:           annotations[v1alpha1.AnnotationResolvedImage],
 		TemplateVersion: annotations[v1alpha1.AnnotationTemplateVersion],
 	}
-	var problem *Problem
-	if recorded.DataID, problem = s.recallDataID(); problem != nil {
+	topology, problem := s.recallTopology()
+	if problem != nil {
 		return Recorded{}, problem
 	}
+	dataID := topology.DataID
+	if dataID == "" {
+		if dataID, problem = s.recallDataID(); problem != nil {
+			return Recorded{}, problem
+		}
+	}
+	recorded.Topology = s.nextTopology(topology, dataID)
 	if recorded.Auth, problem = s.recallCredential(AuthSecretName(s.Database.Spec.DeploymentName)); problem != nil {
 		return Recorded{}, problem
 	}
@@ -88,35 +95,36 @@ func AuthSecretName(stem string) string { return stem + "-auth" }
 // AdminSecretName is the name of the Secret with the operator's credentials.
 func AdminSecretName(stem string) string { return stem + "-admin" }
 
-// recallDataID returns the data id of the workload, or, where there is none yet,
-// the one that the retained objects of this stem and engine agree on; the database's own UID where there are none. Objects of
-// another engine are refused where they would be used.
+// recallDataID returns, for a database without a topology, the data id of its
+// own objects; or the one that what a former database left behind agrees on; or
+// the database's own UID. Objects of another engine are refused where they would
+// be used.
 func (s Snapshot) recallDataID() (string, *Problem) {
 	if !s.isDurable() {
 		return string(s.Database.UID), nil
 	}
-	// A workload that exists has it in its claim template, which can't be changed.
-	if statefulSet, exists := s.Objects[s.workloadRef()].(*appsv1.StatefulSet); exists && s.isControlled(statefulSet) {
-		for _, template := range statefulSet.Spec.VolumeClaimTemplates {
-			if id := template.Labels[v1alpha1.LabelDataID]; id != "" {
-				return id, nil
-			}
-		}
-	}
-	found := map[string]Ref{}
+	own, found := "", map[string]Ref{}
+	// In this order, claims come before Secrets, which lag behind where the
+	// database began again a moment ago.
 	for _, ref := range slices.SortedFunc(maps.Keys(s.Objects), compareRefs) {
 		labels := s.Objects[ref].GetLabels()
 		isRetained := ref.Kind == KindVolumeClaim || ref.Kind == KindSecret
-		if id := labels[v1alpha1.LabelDataID]; isRetained && id != "" && labels[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
-			if _, isKnown := found[id]; !isKnown {
-				found[id] = ref
-			}
+		id := labels[v1alpha1.LabelDataID]
+		if !isRetained || id == "" || labels[v1alpha1.LabelEngine] != string(s.Database.Spec.DBType) {
+			continue
+		}
+		if labels[v1alpha1.LabelOwnerUID] == string(s.Database.UID) {
+			own = cmp.Or(own, id)
+		} else if _, isKnown := found[id]; !isKnown {
+			found[id] = ref
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case own != "":
+		return own, nil
+	case len(found) == 0:
 		return string(s.Database.UID), nil
-	case 1:
+	case len(found) == 1:
 		return slices.Collect(maps.Keys(found))[0], nil
 	default:
 		return "", disagreement(found)

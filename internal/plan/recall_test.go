@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +21,11 @@ func secretNamed(name string, labels map[string]string, password string) *corev1
 	}
 }
 
+// newWith is what a database without data recalls, whose data id is this.
+func newWith(dataID string) Recorded {
+	return Recorded{Topology: TopologyStep{Topology: Topology{State: TopologyNew, Epoch: 1, DataID: dataID}}}
+}
+
 func TestWhatIsRecalled(t *testing.T) {
 	ours := retained("redis", "db", "first", "gone")
 	for sentence, row := range map[string]struct {
@@ -29,20 +33,20 @@ func TestWhatIsRecalled(t *testing.T) {
 		want     Recorded
 		reason   string
 	}{
-		"nothing, by a new database": {aDatabase(), Recorded{DataID: string(ourUID)}, ""},
+		"nothing, by a new database": {aDatabase(), newWith(string(ourUID)), ""},
 		"the data set and the password of what was left behind": {
 			aDatabase().with(KindSecret, secretNamed("db-auth", ours, "old")),
-			Recorded{DataID: "first", Auth: Credential{Password: "old"}},
+			Recorded{Topology: newWith("first").Topology, Auth: Credential{Password: "old"}},
 			"",
 		},
 		"no data set, by a database that keeps nothing": {
 			aDatabase().ephemeral().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: ours}}),
-			Recorded{DataID: string(ourUID)},
+			newWith(string(ourUID)),
 			"",
 		},
 		"no data set of another engine": {
 			aDatabase().with(KindVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-db-0", Labels: retained("mysql", "db", "d", "x")}}),
-			Recorded{DataID: string(ourUID)},
+			newWith(string(ourUID)),
 			"",
 		},
 		"nothing, where two data sets are mixed": {
@@ -51,16 +55,22 @@ func TestWhatIsRecalled(t *testing.T) {
 			Recorded{},
 			v1alpha1.ReasonRetainedDataMismatch,
 		},
-		"the data set of the workload, whatever else there is": {
-			func() *snapshotBuilder {
-				b := aDatabase()
-				workload := asObject(b.Database, aChild(Ref{KindStatefulSet, "db"}))
-				statefulSet, _ := workload.(*appsv1.StatefulSet)
-				statefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Labels: ours}}}
-				return b.with(KindStatefulSet, statefulSet).with(KindSecret, secretNamed("db-auth", retained("redis", "db", "second", "gone"), "p"))
-			}(),
-			Recorded{DataID: "first", Auth: Credential{Password: "p"}},
+		"the data set of the topology, whatever else there is": {
+			aDatabase().withTopology(Topology{State: TopologyNew, Epoch: 4, DataID: "first"}).
+				with(KindSecret, secretNamed("db-auth", retained("redis", "db", "second", "gone"), "p")),
+			Recorded{Topology: TopologyStep{Version: "7", Topology: Topology{State: TopologyNew, Epoch: 4, DataID: "first"}}, Auth: Credential{Password: "p"}},
 			"",
+		},
+		"nothing, where the topology can't be read": {
+			aDatabase().withTopology(Topology{State: "odd", Epoch: 4, DataID: "first"}), Recorded{}, v1alpha1.ReasonTopologyUnreadable,
+		},
+		"no topology of another engine": {
+			func() *snapshotBuilder {
+				b := aDatabase().withTopology(Topology{State: TopologyInitialized, Epoch: 4, DataID: "first"})
+				b.Objects[Ref{KindConfigMap, "db-topology"}].GetLabels()[v1alpha1.LabelEngine] = "mysql"
+				return b
+			}(),
+			newWith(string(ourUID)), "",
 		},
 		"nothing, where a Secret has no password": {
 			aDatabase().with(KindSecret, secretNamed("db-admin", ours, "")), Recorded{}, v1alpha1.ReasonSecretMissing,
@@ -71,7 +81,7 @@ func TestWhatIsRecalled(t *testing.T) {
 				b.LastSeen = map[string]*corev1.Secret{"db-auth": secretNamed("db-auth", ours, "known")}
 				return b
 			}(),
-			Recorded{DataID: string(ourUID), Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}},
+			Recorded{Topology: newWith(string(ourUID)).Topology, Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}},
 			"",
 		},
 		"the version from the operator's Secret, where the workload is gone": {
@@ -81,7 +91,7 @@ func TestWhatIsRecalled(t *testing.T) {
 				secret.Annotations = map[string]string{v1alpha1.AnnotationResolvedVersion: "7.9", v1alpha1.AnnotationResolvedImage: "redis:7.9"}
 				return aDatabase().with(KindSecret, secret)
 			}(),
-			Recorded{Version: "7.9", Image: "redis:7.9", DataID: "first", Admin: Credential{Password: "p"}},
+			Recorded{Version: "7.9", Image: "redis:7.9", Topology: newWith("first").Topology, Admin: Credential{Password: "p"}},
 			"",
 		},
 	} {

@@ -107,6 +107,9 @@ func TestReadySays(t *testing.T) {
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonPodRefused, true, "exceeded quota",
 		},
+		"Creating while the member takes no writes": {
+			aDatabase().withMember(notPromoted), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "takes no writes yet",
+		},
 		"ReplicationNotAvailable when more members are asked for": {
 			aDatabase().withReplicas(3).withMember(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonReplicationNotAvailable, true, "spec.replicas is 3",
 		},
@@ -120,8 +123,25 @@ func TestReadySays(t *testing.T) {
 	}
 }
 
+func TestReadySaysOfAVolume(t *testing.T) {
+	for sentence, row := range map[string]reportCase{
+		"DataLost with the data set and the way on, when a volume is empty that had data": {
+			aDatabase().withMember(refusing(exitNoData, "The volume is empty.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonDataLost, true, "kubectl annotate databasemanager orders coolops.cn/reinitialize=uid-of-orders",
+		},
+		"DataRefused with the sentence of the boot script": {
+			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonDataRefused, true, "The volume holds data of mysql.",
+		},
+	} {
+		t.Run(sentence, row.check)
+	}
+}
+
 func (c reportCase) check(t *testing.T) {
-	status := Report(c.database.build(), Plan{}, c.outcome, noon())
+	status := Report(c.database.build(), Plan{Topology: settled(c.database).Topology}, c.outcome, noon())
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != c.status || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
 		t.Errorf("Ready is %s/%s: %s; want %s/%s with %q", ready.Status, ready.Reason, ready.Message, c.status, c.reason, c.message)

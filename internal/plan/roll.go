@@ -65,6 +65,10 @@ func (p *Plan) writes(ref Ref) bool {
 			if action.Child.Ref == ref {
 				return true
 			}
+		case Adopt:
+			if action.Child.Ref == ref {
+				return true
+			}
 		}
 	}
 	return false

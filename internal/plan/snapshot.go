@@ -23,8 +23,8 @@ type Snapshot struct {
 	// them: candidates for being our children.
 	Objects map[Ref]metav1.Object
 
-	// Members are the pods whose chain of owners reaches our workload, ordered
-	// by name.
+	// Members are the pods whose chain of owners reaches our workload and that
+	// haven't ended, ordered by name.
 	Members []Member
 
 	// ReplicaSets are those that our Deployment controls.
@@ -45,6 +45,12 @@ type Member struct {
 	Pod *corev1.Pod
 	// Probe is what was heard from the engine in it.
 	Probe Probe
+}
+
+// HasEnded tells whether a pod has ended for good: its containers are gone, and
+// so are its own folders.
+func HasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // Probe is what is known of a member by asking it.

@@ -70,6 +70,9 @@ type Config struct {
 	Owners   map[string]externalversions.SharedInformerFactory
 	// Engines are those that spec.dbtype may name.
 	Engines []Engine
+	// MayAct tells whether this process may change engines for so long. Writes
+	// to the API server are guarded on their way.
+	MayAct func(time.Duration) bool
 	// Recorder takes events.
 	Recorder events.EventRecorder
 	// Metrics counts syncs.

@@ -26,11 +26,16 @@ import (
 // an eviction now.
 const evictionRetry = 10 * time.Second
 
+// actionLimit is how long one change to an engine may take. The leader's lease
+// has to be valid for longer, or else another leader could act meanwhile.
+const actionLimit = 3 * time.Second
+
 // execution carries out the plan for one database. It is the only place that
 // writes children.
 type execution struct {
 	*Controller
 	key      cache.ObjectName
+	snapshot plan.Snapshot
 	claimant plan.Claimant
 	// isConfirmed is true once a live read has shown, in this pass, that the
 	// database exists.
@@ -39,7 +44,7 @@ type execution struct {
 
 // execute carries out the actions in their order, up to the first that fails.
 func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan) (plan.Outcome, error) {
-	e := &execution{Controller: c, key: key, claimant: snapshot.Claimant(desired.DataID)}
+	e := &execution{Controller: c, key: key, snapshot: snapshot, claimant: snapshot.Claimant(desired.Topology.DataID)}
 	for _, action := range todo.Actions {
 		err := e.confirmExistence(ctx, action)
 		if err == nil {
@@ -56,10 +61,12 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot
 // detailOf is the level of detail of the log at which an action belongs there:
 // 0 if it changed something.
 func detailOf(action plan.Action) int {
-	if _, isLook := action.(plan.UseClaim); isLook {
+	switch action.(type) {
+	case plan.UseClaim, plan.ConfirmGone:
 		return 2
+	default:
+		return 0
 	}
-	return 0
 }
 
 // outcomeOf tells what a user can help with, which goes into the status, from
@@ -118,11 +125,15 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 	case plan.Create:
 		return e.create(ctx, action.Child)
 	case plan.Apply:
-		return e.apply(ctx, action.Child, action.UID)
+		return e.applyAs(ctx, action.Child, kit.Expected{UID: action.UID, Version: action.Version}, "")
 	case plan.Adopt:
 		return e.adopt(ctx, action.Child, action.UID, action.FormerOwner)
 	case plan.UseClaim:
 		return e.useClaim(ctx, action.Claim)
+	case plan.ConfirmGone:
+		return e.confirmGone(ctx, action.Pod)
+	case plan.Promote:
+		return e.promote(ctx, action)
 	case plan.Evict:
 		return e.evict(ctx, action)
 	case plan.Delete:
@@ -149,10 +160,6 @@ func (e *execution) create(ctx context.Context, child plan.Child) error {
 	return nil
 }
 
-func (e *execution) apply(ctx context.Context, child plan.Child, uid types.UID) error {
-	return e.applyAs(ctx, child, uid, "")
-}
-
 // adopt takes over a retained object, once nobody can claim it any more.
 func (e *execution) adopt(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
 	databases, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).List(ctx, metav1.ListOptions{})
@@ -169,17 +176,17 @@ func (e *execution) adopt(ctx context.Context, child plan.Child, uid, formerOwne
 			}
 		}
 	}
-	return e.applyAs(ctx, child, uid, formerOwner)
+	return e.applyAs(ctx, child, kit.Expected{UID: uid}, formerOwner)
 }
 
-// applyAs applies a child to the object of this UID, provided that it is still
-// ours, or formerOwner's.
-func (e *execution) applyAs(ctx context.Context, child plan.Child, uid, formerOwner types.UID) error {
+// applyAs applies a child to the object that is expected, provided that it is
+// still ours, or formerOwner's.
+func (e *execution) applyAs(ctx context.Context, child plan.Child, expected kit.Expected, formerOwner types.UID) error {
 	resource, writer, err := e.writer(child.Kind)
 	if err != nil {
 		return err
 	}
-	applied, err := writer.Apply(ctx, child.Name, uid, e.fieldsFor(child, formerOwner))
+	applied, err := writer.Apply(ctx, child.Name, expected, e.fieldsFor(child, formerOwner))
 	if err != nil {
 		return err
 	}
@@ -234,6 +241,51 @@ func (e *execution) useClaim(ctx context.Context, claim plan.Child) error {
 		return nil
 	}
 	return e.adopt(ctx, claim, live.GetUID(), verdict.FormerOwner)
+}
+
+// confirmGone looks, live, whether a pod is gone. One that has ended for good
+// keeps its name, but not its folders.
+func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
+	live, err := e.config.Kubernetes.CoreV1().Pods(e.key.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case live.UID != pod.UID || plan.HasEnded(live):
+		return nil
+	default:
+		return fmt.Errorf("pod %s is still there: %w", pod.Name, kit.ErrChanged)
+	}
+}
+
+// promote makes a member the primary, provided that the server that answers is
+// the very one that was observed: an address can have passed to another pod.
+func (e *execution) promote(ctx context.Context, promotion plan.Promote) error {
+	target, isReachable := e.target(e.snapshot, promotion.Pod)
+	if !isReachable {
+		return fmt.Errorf("pod %s has no address any more: %w", promotion.Pod.Name, kit.ErrChanged)
+	}
+	if !e.config.MayAct(actionLimit) {
+		return &kit.Stalled{Reason: "the leader's lease is about to end"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, actionLimit)
+	defer cancel()
+	connection := e.engines[target.engine].Dial(target.Target)
+	// A connection that can't be closed is gone all the same.
+	defer func() { _ = connection.Close() }()
+	state, err := connection.State(ctx)
+	if err != nil {
+		return fmt.Errorf("ask pod %s: %w", promotion.Pod.Name, err)
+	}
+	if state.RunID != promotion.RunID {
+		return fmt.Errorf("pod %s was started anew: %w", promotion.Pod.Name, kit.ErrChanged)
+	}
+	if err := connection.Promote(ctx); err != nil {
+		return err
+	}
+	e.prober.Hurry(e.key, promotion.Pod.UID)
+	return nil
 }
 
 func (e *execution) evict(ctx context.Context, eviction plan.Evict) error {

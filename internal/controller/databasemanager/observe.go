@@ -92,39 +92,46 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
 		}
 	}
 	for _, pod := range pods {
-		if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && owners[controller.UID] {
+		controller := metav1.GetControllerOfNoCopy(pod)
+		if controller != nil && owners[controller.UID] && !plan.HasEnded(pod) {
 			snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod})
 		}
 	}
 	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 }
 
-// probed returns the members that can be asked: those that run and have an
-// address, of a database whose operator's password is known.
+// probed returns the members that can be asked.
 func (c *Controller) probed(snapshot plan.Snapshot) []kit.ProbedMember[target] {
+	var probed []kit.ProbedMember[target]
+	for _, member := range snapshot.Members {
+		if address, isReachable := c.target(snapshot, plan.PodRef{Name: member.Pod.Name, UID: member.Pod.UID}); isReachable {
+			probed = append(probed, kit.ProbedMember[target]{UID: member.Pod.UID, Interval: primaryInterval, Target: address})
+		}
+	}
+	return probed
+}
+
+// target returns how to reach a member: one that runs and has an address, of a
+// database whose operator's password is known.
+func (c *Controller) target(snapshot plan.Snapshot, pod plan.PodRef) (target, bool) {
 	database := snapshot.Database
 	engine, isKnown := c.engines[database.Spec.DBType]
 	secret, exists := snapshot.Objects[plan.Ref{Kind: plan.KindSecret, Name: plan.AdminSecretName(database.Spec.DeploymentName)}].(*corev1.Secret)
 	if !isKnown || !exists {
-		return nil
+		return target{}, false
 	}
-	var probed []kit.ProbedMember[target]
 	for _, member := range snapshot.Members {
 		status := member.Pod.Status
-		if status.Phase != corev1.PodRunning || status.PodIP == "" {
+		if member.Pod.UID != pod.UID || status.Phase != corev1.PodRunning || status.PodIP == "" {
 			continue
 		}
-		probed = append(probed, kit.ProbedMember[target]{
-			UID:      member.Pod.UID,
-			Interval: primaryInterval,
-			Target: target{engine: database.Spec.DBType, Target: dbclient.Target{
-				Address:  net.JoinHostPort(status.PodIP, strconv.Itoa(int(engine.Port()))),
-				Username: engine.AdminUsername(),
-				Password: string(secret.Data[plan.PasswordKey]),
-			}},
-		})
+		return target{engine: database.Spec.DBType, Target: dbclient.Target{
+			Address:  net.JoinHostPort(status.PodIP, strconv.Itoa(int(engine.Port()))),
+			Username: engine.AdminUsername(),
+			Password: string(secret.Data[plan.PasswordKey]),
+		}}, true
 	}
-	return probed
+	return target{}, false
 }
 
 // answer returns what the prober knows of a member.

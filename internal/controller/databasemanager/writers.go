@@ -27,7 +27,7 @@ const (
 // writer writes children of one kind in one namespace.
 type writer interface {
 	Create(ctx context.Context, name string, fields map[string]any, existing kit.Existing) (metav1.Object, error)
-	Apply(ctx context.Context, name string, uid types.UID, existing kit.Existing) (metav1.Object, error)
+	Apply(ctx context.Context, name string, expected kit.Expected, existing kit.Existing) (metav1.Object, error)
 	Get(ctx context.Context, name string) (metav1.Object, error)
 	Delete(ctx context.Context, name string, uid types.UID, version string) error
 }
@@ -40,7 +40,7 @@ func (e *execution) writer(kind plan.Kind) (schema.GroupResource, writer, error)
 	switch kind {
 	case plan.KindConfigMap:
 		return corev1.Resource("configmaps"), &kit.Writer[*corev1.ConfigMap]{
-			Client: core.ConfigMaps(namespace), New: newObject[corev1.ConfigMap], Manager: fieldManager,
+			Client: core.ConfigMaps(namespace), New: newObject[corev1.ConfigMap], Manager: fieldManager, IsPinned: true,
 		}, nil
 	case plan.KindDeployment:
 		return appsv1.Resource("deployments"), &kit.Writer[*appsv1.Deployment]{

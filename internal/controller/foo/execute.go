@@ -70,7 +70,7 @@ func (e *execution) write(ctx context.Context, todo plan) (*appsv1.Deployment, e
 			written, err = e.writer.Create(ctx, todo.wanted.name, todo.wanted.fields, e.existing(todo.wanted))
 		}
 	case stepApply:
-		written, err = e.writer.Apply(ctx, todo.wanted.name, todo.uid, e.existing(todo.wanted))
+		written, err = e.writer.Apply(ctx, todo.wanted.name, kit.Expected{UID: todo.uid}, e.existing(todo.wanted))
 	}
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus":          schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":       schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":  schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention":      schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec":           schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref),
 		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo":          schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref),
 		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooList":      schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref),
@@ -462,6 +463,26 @@ func schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref common.ReferenceC
 	}
 }
 
+func schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StorageRetention says what becomes of the volumes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"whenDeleted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "whenDeleted is what becomes of the volumes, of the Secrets that open them and of the topology when the DatabaseManager is deleted: Retain keeps them, and the next DatabaseManager of the same deploymentName and dbtype has the data again; Delete deletes them. Default: Retain. Deleting the namespace deletes them whatever this says.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -482,12 +503,18 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"retention": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retention says what becomes of the volumes. It can be changed at any time.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention"),
+						},
+					},
 				},
 				Required: []string{"size"},
 			},
 		},
 		Dependencies: []string{
-			resource.Quantity{}.OpenAPIModelName()},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention", resource.Quantity{}.OpenAPIModelName()},
 	}
 }
 

@@ -72,6 +72,18 @@ const (
 	// left behind doesn't fit this one, so it isn't touched.
 	ReasonRetainedDataMismatch = "RetainedDataMismatch"
 
+	// ReasonDataLost: a member's volume is empty, and data were on it. Nothing is
+	// made in its place until the user says so.
+	ReasonDataLost = "DataLost"
+
+	// ReasonDataRefused: what is on a member's volume is of another engine or a
+	// newer version, or of unknown origin, or in use by another server.
+	ReasonDataRefused = "DataRefused"
+
+	// ReasonTopologyUnreadable: the ConfigMap that says where the data are can't
+	// be read; nothing is changed.
+	ReasonTopologyUnreadable = "TopologyUnreadable"
+
 	// ReasonInvalidSpec: the spec passed the schema and still can't be carried
 	// out, for example a version that the operator doesn't know; nothing is changed.
 	ReasonInvalidSpec = "InvalidSpec"
@@ -111,3 +123,11 @@ const ReasonNotEncrypted = "NotEncrypted"
 // EventSecretLost is the reason of the event that tells of a generated Secret
 // that was deleted, and what became of it.
 const EventSecretLost = "SecretLost"
+
+// EventEphemeralDataLost is the reason of the event that tells of a database
+// without storage whose pod is gone, and which begins again with nothing.
+const EventEphemeralDataLost = "EphemeralDataLost"
+
+// EventReinitialized is the reason of the event that tells of a database that
+// begins again with nothing, because the user said so.
+const EventReinitialized = "Reinitialized"

@@ -4,7 +4,7 @@ package v1alpha1
 
 // The labels that every child carries.
 const (
-	// LabelName is the engine: "redis".
+	// LabelName is the engine, such as "redis".
 	LabelName = "app.kubernetes.io/name"
 
 	// LabelInstance is the name of the DatabaseManager.
@@ -36,15 +36,20 @@ const (
 	// LabelStem is the spec.deploymentName whose child an object is.
 	LabelStem = "coolops.cn/stem"
 
-	// LabelOwnerUID is, on a volume claim or Secret that outlives its
+	// LabelOwnerUID is, on a volume claim, Secret or topology that outlives its
 	// database, the UID of the DatabaseManager that uses it, or used it last.
 	LabelOwnerUID = "coolops.cn/owner-uid"
 
-	// LabelDataID is, on a volume claim or Secret that outlives its database,
+	// LabelDataID is, on a volume claim, Secret or topology that outlives its database,
 	// the identity of the data set: a Secret opens the volumes that carry the
 	// same one.
 	LabelDataID = "coolops.cn/data-id"
 )
+
+// AnnotationReinitialize is set by a user on a DatabaseManager whose data are
+// lost, to let it begin again with nothing: its value is the data id that the
+// condition names, so that it counts once.
+const AnnotationReinitialize = "coolops.cn/reinitialize"
 
 // The annotations that the operator keeps its own records in.
 const (
@@ -67,6 +72,11 @@ const (
 	// password it had, when that password was first made: members that were
 	// started since then know it. Without it, that is when the Secret was created.
 	AnnotationIssuedAt = "coolops.cn/issued-at"
+
+	// AnnotationInitialized is, on a volume claim, the identity of the data set
+	// that was made on it, or brought to it. While it is there, an empty volume
+	// is a loss, and not a beginning.
+	AnnotationInitialized = "coolops.cn/initialized"
 
 	// AnnotationIntentHash is the hash of what the operator last applied to a
 	// child.

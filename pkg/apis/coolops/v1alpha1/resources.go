@@ -31,3 +31,8 @@ func (a *ResourceAmounts) ToCore() corev1.ResourceList {
 	}
 	return list
 }
+
+// DeletesWithDatabase tells whether the volumes go when the database is deleted.
+func (s *StorageSpec) DeletesWithDatabase() bool {
+	return s.Retention != nil && s.Retention.WhenDeleted == RetentionPolicyDelete
+}

@@ -175,6 +175,34 @@ type StorageSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')`,message=`must be the name of a StorageClass, lower-case letters, digits, "-" and ".": write one that "kubectl get storageclass" lists, or leave the field out for the default class of the cluster`
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because a volume stays in its class: set it back, or create another DatabaseManager and copy the data"`
 	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// retention says what becomes of the volumes. It can be changed at any time.
+	// +optional
+	Retention *StorageRetention `json:"retention,omitempty"`
+}
+
+// RetentionPolicy says what becomes of a volume that is no longer used.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type RetentionPolicy string
+
+const (
+	// RetentionPolicyRetain keeps the volume.
+	RetentionPolicyRetain RetentionPolicy = "Retain"
+
+	// RetentionPolicyDelete deletes the volume, with its data.
+	RetentionPolicyDelete RetentionPolicy = "Delete"
+)
+
+// StorageRetention says what becomes of the volumes.
+type StorageRetention struct {
+	// whenDeleted is what becomes of the volumes, of the Secrets that open them
+	// and of the topology when the DatabaseManager is deleted: Retain keeps them,
+	// and the next DatabaseManager of the same deploymentName and dbtype has the
+	// data again; Delete deletes them. Default: Retain. Deleting the namespace
+	// deletes them whatever this says.
+	// +optional
+	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
 }
 
 // ResourceRequirements are the requests and limits of one container: the part

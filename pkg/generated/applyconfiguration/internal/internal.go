@@ -150,9 +150,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageRetention
+  map:
+    fields:
+    - name: whenDeleted
+      type:
+        scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageSpec
   map:
     fields:
+    - name: retention
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageRetention
     - name: size
       type:
         namedType: io.k8s.apimachinery.pkg.api.resource.Quantity

@@ -21,6 +21,8 @@ type StorageSpecApplyConfiguration struct {
 	// storageClassName is the StorageClass of the volumes. Default: the
 	// cluster's default class when the volume is created. It can't be changed.
 	StorageClassName *string `json:"storageClassName,omitempty"`
+	// retention says what becomes of the volumes. It can be changed at any time.
+	Retention *StorageRetentionApplyConfiguration `json:"retention,omitempty"`
 }
 
 // StorageSpecApplyConfiguration constructs a declarative configuration of the StorageSpec type for use with
@@ -42,5 +44,13 @@ func (b *StorageSpecApplyConfiguration) WithSize(value resource.Quantity) *Stora
 // If called multiple times, the StorageClassName field is set to the value of the last call.
 func (b *StorageSpecApplyConfiguration) WithStorageClassName(value string) *StorageSpecApplyConfiguration {
 	b.StorageClassName = &value
+	return b
+}
+
+// WithRetention sets the Retention field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Retention field is set to the value of the last call.
+func (b *StorageSpecApplyConfiguration) WithRetention(value *StorageRetentionApplyConfiguration) *StorageSpecApplyConfiguration {
+	b.Retention = value
 	return b
 }

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// Topology says where the data of a database are. It is kept in a ConfigMap,
+// and is the durable intent, not a report: it is written before it is acted on,
+// and a boot script makes a data directory only under the state new.
+//
+//	         a member answers, and is named
+//	new ─────────────────────────────────────▶ initialized
+//	 ▲                                              │
+//	 └──────────────────────────────────────────────┘
+//	   the data are lost, and there never was a volume; or
+//	   the volume is empty, and the user says: begin again
+//
+// Only a member that the topology names under initialized is promoted, so no
+// write is ever acknowledged under new.
+type Topology struct {
+	State TopologyState
+	// Epoch grows with each decision about who holds the data.
+	Epoch int64
+	// DataID is the identity of the data set. It changes when a database begins
+	// again with nothing.
+	DataID string
+	// Primary is the name of the member that holds the data, and Holder the UID
+	// of what they lie on: a volume claim, or, without storage, a pod. Both are
+	// empty under new; Holder also where it has been forgotten.
+	Primary string
+	Holder  types.UID
+}
+
+// TopologyState says whether there are data.
+type TopologyState string
+
+const (
+	// TopologyNew means that nothing was ever written, or that what was is gone
+	// for good: an empty member may make a data directory.
+	TopologyNew TopologyState = "new"
+	// TopologyInitialized means that there are data: an empty member makes nothing.
+	TopologyInitialized TopologyState = "initialized"
+)
+
+// The keys of the ConfigMap.
+const (
+	// TopologyStateKey is the one that a boot script is given.
+	TopologyStateKey   = "state"
+	topologyEpochKey   = "epoch"
+	topologyDataIDKey  = "data-id"
+	topologyPrimaryKey = "primary"
+	topologyHolderKey  = "holder"
+)
+
+// TopologyName is the name of the ConfigMap with the topology.
+func TopologyName(stem string) string { return stem + "-topology" }
+
+// Data is the content of the ConfigMap.
+func (t Topology) Data() map[string]string {
+	return map[string]string{
+		TopologyStateKey:   string(t.State),
+		topologyEpochKey:   strconv.FormatInt(t.Epoch, 10),
+		topologyDataIDKey:  t.DataID,
+		topologyPrimaryKey: t.Primary,
+		topologyHolderKey:  string(t.Holder),
+	}
+}
+
+// parseTopology reads the content of the ConfigMap.
+func parseTopology(data map[string]string) (Topology, error) {
+	epoch, err := strconv.ParseInt(data[topologyEpochKey], 10, 64)
+	if err != nil || epoch < 1 {
+		return Topology{}, fmt.Errorf("the key %q holds %q, which is no positive number", topologyEpochKey, data[topologyEpochKey])
+	}
+	topology := Topology{
+		State:   TopologyState(data[TopologyStateKey]),
+		Epoch:   epoch,
+		DataID:  data[topologyDataIDKey],
+		Primary: data[topologyPrimaryKey],
+		Holder:  types.UID(data[topologyHolderKey]),
+	}
+	if topology.State != TopologyNew && topology.State != TopologyInitialized {
+		return Topology{}, fmt.Errorf("the key %q holds %q; known are %q and %q", TopologyStateKey, topology.State, TopologyNew, TopologyInitialized)
+	}
+	if topology.DataID == "" {
+		return Topology{}, fmt.Errorf("the key %q is missing", topologyDataIDKey)
+	}
+	return topology, nil
+}
+
+// TopologyStep is the topology as it is to be written, and what that rests on.
+type TopologyStep struct {
+	Topology
+	// Version is the resourceVersion of the ConfigMap that the step was decided
+	// by; empty if there is none.
+	Version string
+	// Gone is a pod that a live read must find gone before the step is taken; nil
+	// if the step doesn't rest on that.
+	Gone *PodRef
+	// Notice tells of what happened; nil if it is nothing to tell.
+	Notice *Notice
+}
+
+// PodRef is one pod, and no other of its name.
+type PodRef struct {
+	Name string
+	UID  types.UID
+}
+
+// recallTopology returns the topology as it is recorded, with the version of
+// the ConfigMap; the zero value if there is none.
+func (s Snapshot) recallTopology() (TopologyStep, *Problem) {
+	ref := Ref{Kind: KindConfigMap, Name: TopologyName(s.Database.Spec.DeploymentName)}
+	recorded, exists := s.Objects[ref].(*corev1.ConfigMap)
+	if !exists {
+		return TopologyStep{}, nil
+	}
+	isOfEngine := recorded.Labels[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType)
+	if !s.isControlled(recorded) && (!s.isDurable() || !isOfEngine) {
+		// Somebody else's, which is reported where ours is to be made.
+		return TopologyStep{}, nil
+	}
+	topology, err := parseTopology(recorded.Data)
+	if err != nil {
+		return TopologyStep{}, &Problem{
+			Reason: v1alpha1.ReasonTopologyUnreadable,
+			Message: fmt.Sprintf("%s can't be read: %v; nothing was changed. Put it right, or delete it: it is then made anew "+
+				"from what the volumes and the members say.", ref, err),
+		}
+	}
+	return TopologyStep{Topology: topology, Version: recorded.ResourceVersion}, nil
+}
+
+// nextTopology decides what the topology is to be, by what is recorded and what
+// was observed. known is the data id by what else remembers it.
+func (s Snapshot) nextTopology(recorded TopologyStep, known string) TopologyStep {
+	switch {
+	case recorded.Version == "" && recorded.State == "":
+		return TopologyStep{Topology: s.rebuildTopology(known)}
+	case recorded.State == TopologyNew:
+		return s.nameHolder(recorded)
+	case !s.isDurable():
+		return s.loseEphemeral(recorded)
+	default:
+		return s.beginAgain(s.nameHolder(recorded))
+	}
+}
+
+// rebuildTopology makes the topology of a database that has none: a new one's,
+// or, where it was lost, by the marks on the volumes and what the members say.
+// It is never new while there is a sign of data.
+func (s Snapshot) rebuildTopology(dataID string) Topology {
+	topology := Topology{State: TopologyNew, Epoch: 1, DataID: dataID}
+	if !s.hasSignOfData() {
+		if s.Database.Annotations[v1alpha1.AnnotationReinitialize] == dataID {
+			// What the user gave up must not be the name of what comes now.
+			return topology.renewed()
+		}
+		return topology
+	}
+	topology.State = TopologyInitialized
+	for _, member := range s.Members {
+		if member.isPrimary() {
+			topology.Primary, topology.Holder = member.Pod.Name, s.holderOf(member)
+		}
+	}
+	return topology
+}
+
+func (s Snapshot) hasSignOfData() bool {
+	for ref, object := range s.Objects {
+		isMarked := object.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
+		if ref.Kind == KindVolumeClaim && isMarked && object.GetLabels()[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+			return true
+		}
+	}
+	for _, member := range s.Members {
+		// A pod's own folder carries no mark, so that it may hold data.
+		if member.isPrimary() || !s.isDurable() {
+			return true
+		}
+	}
+	return false
+}
+
+// nameHolder names the member that answers, once there is one: under new it is
+// the first of the database, and under initialized its data were brought to
+// another volume, or its volume's UID had been forgotten.
+func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
+	for _, member := range s.Members {
+		holder := s.holderOf(member)
+		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" {
+			continue
+		}
+		step.State, step.Primary, step.Holder = TopologyInitialized, member.Pod.Name, holder
+		return step
+	}
+	return step
+}
+
+// holderOf returns the UID of what a member's data lie on; empty if the cache
+// doesn't show it.
+func (s Snapshot) holderOf(member Member) types.UID {
+	if !s.isDurable() {
+		return member.Pod.UID
+	}
+	if claim := s.Objects[Ref{Kind: KindVolumeClaim, Name: ClaimName(member.Pod.Name)}]; claim != nil {
+		return claim.GetUID()
+	}
+	return ""
+}
+
+// ClaimName returns the name of the volume claim of a StatefulSet's pod.
+func ClaimName(pod string) string { return DataVolume + "-" + pod }
+
+// DataVolume is the name of the data volume, and the first part of its claim's.
+const DataVolume = "data"
+
+// loseEphemeral begins a new epoch once the pod that held the data is gone.
+// Where it has been forgotten which one that was, every pod there is must have
+// said that it holds none.
+func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
+	if step.Holder == "" && (len(s.Members) == 0 || s.anyMayHoldData()) {
+		return s.nameHolder(step)
+	}
+	for _, member := range s.Members {
+		if member.Pod.UID == step.Holder {
+			return step
+		}
+	}
+	if step.Holder != "" {
+		step.Gone = &PodRef{Name: step.Primary, UID: step.Holder}
+	}
+	step.Notice = &Notice{
+		Reason: v1alpha1.EventEphemeralDataLost,
+		Message: fmt.Sprintf("Pod %s is gone, and with it the data, since there is no spec.storage. The database begins again with nothing.",
+			step.Primary),
+	}
+	step.Topology = step.renewed()
+	return step
+}
+
+func (s Snapshot) anyMayHoldData() bool {
+	for _, member := range s.Members {
+		if !member.saysNoData() {
+			return true
+		}
+	}
+	return false
+}
+
+// beginAgain makes a database new whose volume is empty, once the user has said
+// so for this very data set.
+func (s Snapshot) beginAgain(step TopologyStep) TopologyStep {
+	isAsked := s.Database.Annotations[v1alpha1.AnnotationReinitialize] == step.DataID
+	if !isAsked || len(s.Members) == 0 || s.anyMayHoldData() {
+		return step
+	}
+	step.Notice = &Notice{
+		Reason:  v1alpha1.EventReinitialized,
+		Message: fmt.Sprintf("The database begins again with nothing, as the annotation %s asks for; the data set %s is given up.", v1alpha1.AnnotationReinitialize, step.DataID),
+	}
+	step.Topology = step.renewed()
+	return step
+}
+
+// renewed returns the topology of a database that begins again. The new data id
+// follows from the old one, so that the same step taken twice is one step.
+func (t Topology) renewed() Topology {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", t.DataID, t.Epoch))
+	id := hex.EncodeToString(sum[:16])
+	return Topology{
+		State: TopologyNew, Epoch: t.Epoch + 1,
+		DataID: id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:],
+	}
+}
+
+// isPrimary tells whether the member answers, and takes writes.
+func (m Member) isPrimary() bool {
+	return m.Probe.Answers && m.Probe.Engine.Role == v1alpha1.MemberRolePrimary
+}
+
+// The exit codes by which a boot script says why it doesn't start its server.
+const (
+	exitForeignData = 65
+	exitNoData      = 66
+	exitInUse       = 75
+)
+
+// saysNoData tells whether the member's last start ended because its volume is
+// empty. One that runs at the moment counts until it has started: it ends again
+// at once, or else the topology permits it to make data, and it is new.
+func (m Member) saysNoData() bool {
+	refusal, isRefused := m.refusal()
+	return isRefused && refusal.ExitCode == exitNoData
+}
+
+// isBetweenStarts tells whether the member's container isn't running.
+func (m Member) isBetweenStarts() bool {
+	for _, container := range m.Pod.Status.ContainerStatuses {
+		if container.State.Running != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// refusal returns how the member's last start ended, if that was because of what
+// is on its volume.
+func (m Member) refusal() (corev1.ContainerStateTerminated, bool) {
+	for _, container := range m.Pod.Status.ContainerStatuses {
+		if container.Started != nil && *container.Started {
+			continue
+		}
+		ended := container.State.Terminated
+		if ended == nil {
+			ended = container.LastTerminationState.Terminated
+		}
+		if ended == nil {
+			continue
+		}
+		switch ended.ExitCode {
+		case exitForeignData, exitNoData, exitInUse:
+			return *ended, true
+		}
+	}
+	return corev1.ContainerStateTerminated{}, false
+}
