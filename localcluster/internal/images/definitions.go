@@ -109,6 +109,8 @@ func mysql(version, suite string) Definition {
 	return database("mysql", version, Definition{
 		Suite: suite, Packages: []string{"mysql-server-core", "mysql-client-core"}, Main: "mysql-server-core",
 		Command: []string{"mysqld"}, UserName: "mysql", WorkingDir: "/",
+		// Without it the server doesn't start, unless secure-file-priv is set.
+		Files: []File{{Path: "var/lib/mysql-files", Mode: 0o750, Owner: dataUser, Folder: true}},
 	})
 }
 
