@@ -98,9 +98,13 @@ func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	return false
 }
 
-// ensureClaims keeps what the claims say of their data. Those that don't exist
-// yet are the business of the workload's own controller.
+// ensureClaims keeps what the claims say of their data, from the moment on that
+// there are any. Claims that don't exist are the business of the workload's own
+// controller.
 func ensureClaims(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	if desired.Topology.State != TopologyInitialized {
+		return false
+	}
 	for _, claim := range desired.Claims {
 		if snapshot.Objects[claim.Ref] != nil && plan.ensure(snapshot, desired, claim) {
 			return true

@@ -82,10 +82,13 @@ func (c Claimant) Judge(child Child, object metav1.Object) Verdict {
 	case controller != nil || !child.IsRetained || object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		return Verdict{Problem: c.conflict(child.Ref, controller)}
 	}
-	return c.judgeRetained(child.Ref, object.GetLabels())
+	return c.judgeRetained(child.Ref, object)
 }
 
-func (c Claimant) judgeRetained(ref Ref, labels map[string]string) Verdict {
+func (c Claimant) judgeRetained(ref Ref, object metav1.Object) Verdict {
+	labels := object.GetLabels()
+	// It is given its data id and its mark together, before the first write.
+	isUnused := ref.Kind == KindVolumeClaim && labels[v1alpha1.LabelDataID] == "" && object.GetAnnotations()[v1alpha1.AnnotationInitialized] == ""
 	owner := types.UID(labels[v1alpha1.LabelOwnerUID])
 	switch {
 	case labels[v1alpha1.LabelEngine] != string(c.Engine):
@@ -94,9 +97,9 @@ func (c Claimant) judgeRetained(ref Ref, labels map[string]string) Verdict {
 		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the deploymentName %q, not %q", labels[v1alpha1.LabelStem], c.Stem))}
 	case owner == c.UID:
 		return Verdict{IsOurs: true}
-	case labels[v1alpha1.LabelDataID] == "" || owner == "":
+	case owner == "" || labels[v1alpha1.LabelDataID] == "" && !isUnused:
 		return Verdict{Problem: c.mismatch(ref, "doesn't say whose data it holds")}
-	case c.DataID != "" && labels[v1alpha1.LabelDataID] != c.DataID:
+	case c.DataID != "" && labels[v1alpha1.LabelDataID] != c.DataID && !isUnused:
 		return Verdict{Problem: c.mismatch(ref, fmt.Sprintf("belongs to the data set %s, not %s", labels[v1alpha1.LabelDataID], c.DataID))}
 	case c.Siblings[owner] != "":
 		return Verdict{Problem: c.inUse(ref, c.Siblings[owner])}

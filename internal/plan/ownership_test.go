@@ -60,3 +60,16 @@ func TestWhoseAnObjectIs(t *testing.T) {
 		})
 	}
 }
+
+func TestAClaimThatWasNeverUsedIsAdoptedWithoutADataSet(t *testing.T) {
+	claimant := Claimant{UID: ourUID, Engine: v1alpha1.DatabaseTypeRedis, Stem: "db", DataID: "data"}
+	child := Child{Ref: Ref{KindVolumeClaim, "data-db-0"}, IsRetained: true}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Labels: retained("redis", "db", "", "gone")}}
+	if got := claimant.Judge(child, claim); got.FormerOwner != "gone" || got.Problem != nil {
+		t.Errorf("got %+v, want that it can be adopted", got)
+	}
+	claim.Annotations = map[string]string{v1alpha1.AnnotationInitialized: "another"}
+	if got := claimant.Judge(child, claim); reasonOf(got.Problem) != v1alpha1.ReasonRetainedDataMismatch {
+		t.Errorf("with a mark, got %+v, want a mismatch", got)
+	}
+}

@@ -162,10 +162,6 @@ func (s Snapshot) nextTopology(recorded TopologyStep, known string) TopologyStep
 func (s Snapshot) rebuildTopology(dataID string) Topology {
 	topology := Topology{State: TopologyNew, Epoch: 1, DataID: dataID}
 	if !s.hasSignOfData() {
-		if s.Database.Annotations[v1alpha1.AnnotationReinitialize] == dataID {
-			// What the user gave up must not be the name of what comes now.
-			return topology.renewed()
-		}
 		return topology
 	}
 	topology.State = TopologyInitialized
@@ -203,6 +199,11 @@ func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
 			continue
 		}
 		step.State, step.Primary, step.Holder = TopologyInitialized, member.Pod.Name, holder
+		if s.isGivenUp(step.DataID) {
+			// It wasn't lost, or is here again. What the user said of it is spent,
+			// or else the next loss would be covered by it too.
+			step.DataID = step.renewed().DataID
+		}
 		return step
 	}
 	return step
@@ -262,8 +263,7 @@ func (s Snapshot) anyMayHoldData() bool {
 // beginAgain makes a database new whose volume is empty, once the user has said
 // so for this very data set.
 func (s Snapshot) beginAgain(step TopologyStep) TopologyStep {
-	isAsked := s.Database.Annotations[v1alpha1.AnnotationReinitialize] == step.DataID
-	if !isAsked || len(s.Members) == 0 || s.anyMayHoldData() {
+	if !s.isGivenUp(step.DataID) || len(s.Members) == 0 || s.anyMayHoldData() {
 		return step
 	}
 	step.Notice = &Notice{
@@ -272,6 +272,11 @@ func (s Snapshot) beginAgain(step TopologyStep) TopologyStep {
 	}
 	step.Topology = step.renewed()
 	return step
+}
+
+// isGivenUp tells whether the user has given up this data set.
+func (s Snapshot) isGivenUp(dataID string) bool {
+	return s.Database.Annotations[v1alpha1.AnnotationReinitialize] == dataID
 }
 
 // renewed returns the topology of a database that begins again. The new data id

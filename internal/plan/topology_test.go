@@ -93,6 +93,10 @@ func durableTopologies() map[string]topologyCase {
 			aDatabase().withTopology(running()).marked(theClaim).withMember(silent).annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
 			TopologyInitialized, 1, theClaim, true, "",
 		},
+		"data that were given up and are there all the same are another data set": {
+			aDatabase().withTopology(running()).marked(theClaim).withMember().annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
+			TopologyInitialized, 1, theClaim, false, "",
+		},
 		"nothing is given up because what is there is refused": {
 			aDatabase().withTopology(running()).marked(theClaim).withMember(refusing(exitForeignData, "")).annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
 			TopologyInitialized, 1, theClaim, true, "",

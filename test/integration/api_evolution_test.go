@@ -59,22 +59,6 @@ func TestObjectsThatAnOlderSchemaLetInStayUsable(t *testing.T) {
 	}
 }
 
-// TestDBTypeStaysWhatItIs adds an engine to a copy of the CRD, since with one
-// engine there is nothing to change to.
-func TestDBTypeStaysWhatItIs(t *testing.T) {
-	const group = "engines.coolops.cn"
-	crd := copiedCRD(t, group)
-	if replaced := replaceEnum(crd.Object, []any{"redis"}, []any{"redis", "another"}); replaced != 1 {
-		t.Fatalf("found %d lists of engines in the CRD, want 1", replaced)
-	}
-	client := installCopy(t, crd)
-	createEventually(t, client, copiedDatabase(t, group, `{deploymentName: orders, dbtype: redis}`))
-	err := patch(t, client, `{"spec": {"dbtype": "another"}}`)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `spec.dbtype: Invalid value: "another": can't be changed from 'redis'`) {
-		t.Errorf("got %v, want a refusal that names both engines", err)
-	}
-}
-
 // copiedCRD is our CRD under another group, and without its short name.
 func copiedCRD(t *testing.T, group string) *unstructured.Unstructured {
 	t.Helper()
@@ -164,25 +148,4 @@ func removeRules(value any) {
 			removeRules(child)
 		}
 	}
-}
-
-// replaceEnum replaces the lists of allowed values that are equal to one, and
-// returns how many there were.
-func replaceEnum(value any, from, to []any) int {
-	replaced := 0
-	switch value := value.(type) {
-	case map[string]any:
-		if enum, ok := value["enum"].([]any); ok && slices.Equal(enum, from) {
-			value["enum"] = to
-			replaced++
-		}
-		for child := range maps.Values(value) {
-			replaced += replaceEnum(child, from, to)
-		}
-	case []any:
-		for _, child := range value {
-			replaced += replaceEnum(child, from, to)
-		}
-	}
-	return replaced
 }

@@ -93,13 +93,13 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 	}{
 		"without storage everything goes with it": {
 			func(*v1alpha1.DatabaseManagerSpec) {},
-			[]string{"ConfigMap db-config-*", "Deployment db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "Deployment db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
 			nil,
 		},
 		"with storage the volume and the Secrets that open it stay": {
 			durable,
-			[]string{"ConfigMap db-config-*", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
-			[]string{"PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
+			retainedChildren,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -131,7 +131,9 @@ func checkOwner(t *testing.T, name string, child metav1.Object, owner types.UID,
 	if controller != nil || len(child.GetOwnerReferences()) > 0 {
 		t.Errorf("%s has the owners %v, want none", name, child.GetOwnerReferences())
 	}
-	if labels[v1alpha1.LabelOwnerUID] != string(owner) || labels[v1alpha1.LabelDataID] == "" ||
+	// A claim is given its data id with the first data.
+	isNamed := labels[v1alpha1.LabelDataID] != "" || strings.HasPrefix(name, "PersistentVolumeClaim")
+	if labels[v1alpha1.LabelOwnerUID] != string(owner) || !isNamed ||
 		labels[v1alpha1.LabelEngine] != "redis" || labels[v1alpha1.LabelStem] != "db" {
 		t.Errorf("%s has the labels %v, want owner-uid %s, a data id, engine and stem", name, labels, owner)
 	}
@@ -335,9 +337,10 @@ func TestAtRestThereIsNoRequestAndARestartWritesNothing(t *testing.T) {
 		t.Errorf("requests at rest: %v", later[atRest:])
 	}
 	gets := slices.DeleteFunc(operator.requests.about(namespace, false), func(line string) bool { return !strings.HasPrefix(line, "GET") })
-	// Whether orders exists is asked before its first child, its claim and its
-	// two Secrets are made, and cache once; and the claim itself is looked at.
-	if want := 4 + 1 + 1; len(gets) != want {
+	// Whether orders exists is asked before its first child, its claim, its two
+	// Secrets and its topology are made, and cache once; and the claim itself is
+	// looked at.
+	if want := 5 + 1 + 1; len(gets) != want {
 		t.Errorf("got %v, want %d", gets, want)
 	}
 

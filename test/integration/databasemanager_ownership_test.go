@@ -145,7 +145,7 @@ func deleteDatabase(t *testing.T, namespace, name string, retained ...string) {
 	})
 }
 
-var retainedChildren = []string{"PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth"}
+var retainedChildren = []string{"ConfigMap db-topology", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth"}
 
 func TestWhatADatabaseLeavesBehindIsAdoptedByTheNext(t *testing.T) {
 	operator := startOperator(t)

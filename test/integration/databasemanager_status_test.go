@@ -31,7 +31,7 @@ func TestAStatusSaysWhatIsWrongAndWhatIsAsked(t *testing.T) {
 		},
 		"where the version isn't known": {
 			func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" },
-			v1alpha1.ReasonInvalidSpec, `spec.version is "0.9"; known versions of redis are 8.0`,
+			v1alpha1.ReasonInvalidSpec, `spec.version is "0.9"; known versions of redis are 7.0, 8.0`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

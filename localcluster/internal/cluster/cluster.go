@@ -43,6 +43,8 @@ type Config struct {
 	Binaries map[string]string `json:"binaries"`
 	// NodeRoot is the folder of the nodes' root file system in the cache.
 	NodeRoot string `json:"nodeRoot,omitempty"`
+	// Images are the paths of the archives in the cache that nodes pull from, by reference.
+	Images map[string]string `json:"images,omitempty"`
 }
 
 // cached are the paths in the cache that a running cluster needs.
@@ -51,7 +53,11 @@ func (c Config) cached() []string {
 	if c.NodeRoot != "" {
 		paths = append(paths, filepath.Dir(c.NodeRoot))
 	}
-	return paths
+	for _, archive := range c.Images {
+		paths = append(paths, filepath.Dir(archive))
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?$`)

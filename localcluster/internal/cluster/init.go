@@ -78,6 +78,9 @@ func RunInit(c *Cluster) error {
 	if err := network.CreateBridge(); err != nil {
 		return err
 	}
+	if err := serveImages(ctx, config.Images); err != nil {
+		return err
+	}
 	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
 	if err != nil {
 		return fmt.Errorf("use the inherited socket: %w", err)

@@ -85,13 +85,15 @@ func (o Options) prepareImages(ctx context.Context, prepared *Prepared) error {
 	if err != nil {
 		return err
 	}
-	prepared.NodeRoot = root.Path
+	prepared.NodeRoot, prepared.Images = root.Path, map[string]string{}
 	for _, definition := range images.Images() {
 		made, err := o.Maker.Image(ctx, definition)
 		if err != nil {
 			return err
 		}
-		prepared.Archives = append(prepared.Archives, made.Path)
+		for _, reference := range definition.References {
+			prepared.Images[reference] = made.Path
+		}
 	}
 	return nil
 }
@@ -100,7 +102,9 @@ func (o Options) prepareImages(ctx context.Context, prepared *Prepared) error {
 type Prepared struct {
 	Binaries map[string]string
 	NodeRoot string
+	// Archives are imported into every node; Images are pulled when they are needed, by reference.
 	Archives []string
+	Images   map[string]string
 }
 
 // Up starts the cluster and waits until it can be used. On a running cluster it changes nothing, but finishes a start
@@ -212,7 +216,7 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	defer func() { _ = listener.Close() }() // the cluster's process has its own copy
 	config := Config{
 		Nodes: options.Nodes, Port: portOf(listener), AuditLog: options.AuditLog,
-		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot,
+		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot, Images: prepared.Images,
 	}
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
 		return err

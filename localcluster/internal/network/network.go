@@ -23,6 +23,9 @@ const (
 // BridgeIP is the bridge's own address.
 func BridgeIP() net.IP { return net.IPv4(172, 31, 255, 1) }
 
+// RegistryAddress is where nodes pull images from, on the bridge.
+func RegistryAddress() string { return net.JoinHostPort(BridgeIP().String(), "5000") }
+
 // ControlPlaneIP is the API server's address for nodes and pods.
 func ControlPlaneIP() net.IP { return net.IPv4(172, 31, 255, 2) }
 

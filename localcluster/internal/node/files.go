@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"coolops.cn/database-manager/localcluster/internal/network"
 )
 
 //go:embed files
@@ -25,15 +27,16 @@ const (
 // configFiles are the rendered files, by their path in the node.
 func configFiles() map[string]string {
 	return map[string]string{
-		"/etc/containerd/config.toml":      "containerd.toml",
-		"/etc/cni/net.d/10-pods.conflist":  "pods.conflist",
-		etcKubernetes + "/kubelet.yaml":    "kubelet.yaml",
-		etcKubernetes + "/kube-proxy.yaml": "kube-proxy.yaml",
-		"/etc/hosts":                       "hosts",
-		"/etc/passwd":                      "passwd",
-		"/etc/group":                       "group",
-		"/etc/resolv.conf":                 "resolv.conf",
-		"/etc/nsswitch.conf":               "nsswitch.conf",
+		"/etc/containerd/config.toml":                  "containerd.toml",
+		"/etc/containerd/certs.d/docker.io/hosts.toml": "docker.io.toml",
+		"/etc/cni/net.d/10-pods.conflist":              "pods.conflist",
+		etcKubernetes + "/kubelet.yaml":                "kubelet.yaml",
+		etcKubernetes + "/kube-proxy.yaml":             "kube-proxy.yaml",
+		"/etc/hosts":                                   "hosts",
+		"/etc/passwd":                                  "passwd",
+		"/etc/group":                                   "group",
+		"/etc/resolv.conf":                             "resolv.conf",
+		"/etc/nsswitch.conf":                           "nsswitch.conf",
 	}
 }
 
@@ -45,8 +48,8 @@ func (s Spec) writeFiles(root string) error {
 	}
 	data := struct {
 		Spec
-		PauseImage, DNSAddress, Socket, EtcKubernetes string
-	}{s, PauseImage, DNSAddress, socketPath, etcKubernetes}
+		PauseImage, DNSAddress, Socket, EtcKubernetes, RegistryAddress string
+	}{s, PauseImage, DNSAddress, socketPath, etcKubernetes, network.RegistryAddress()}
 	for path, name := range configFiles() {
 		var content bytes.Buffer
 		if err := parsed.ExecuteTemplate(&content, name, data); err != nil {
