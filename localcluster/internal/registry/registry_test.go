@@ -40,7 +40,15 @@ func served(t *testing.T, reference string) string {
 	return server.URL
 }
 
-func ask(t *testing.T, method, address string) (*http.Response, []byte) {
+// answer is a response that was read.
+type answer struct {
+	code    int
+	length  int64
+	header  http.Header
+	content []byte
+}
+
+func ask(t *testing.T, method, address string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
 	if err != nil {
@@ -55,31 +63,31 @@ func ask(t *testing.T, method, address string) (*http.Response, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, content
+	return answer{response.StatusCode, response.ContentLength, response.Header, content}
 }
 
 func TestAnImageIsPulled(t *testing.T) {
 	for reference, repository := range map[string]string{"redis:8.0": "library/redis", "valkey/valkey:8.0": "valkey/valkey"} {
 		address := served(t, reference) + "/v2/"
-		if response, _ := ask(t, http.MethodGet, address); response.StatusCode != http.StatusOK {
-			t.Errorf("the version is answered by %s", response.Status)
+		if version := ask(t, http.MethodGet, address); version.code != http.StatusOK {
+			t.Errorf("the version is answered by %d", version.code)
 		}
-		head, _ := ask(t, http.MethodHead, address+repository+"/manifests/8.0")
-		digest := head.Header.Get("Docker-Content-Digest")
-		response, content := ask(t, http.MethodGet, address+repository+"/manifests/"+digest)
-		if head.StatusCode != http.StatusOK || head.ContentLength != int64(len(content)) || digestOf(content) != digest {
-			t.Fatalf("the manifest's head is %s, %d bytes, %s; the manifest is %s, %d bytes, %s",
-				head.Status, head.ContentLength, digest, response.Status, len(content), digestOf(content))
+		head := ask(t, http.MethodHead, address+repository+"/manifests/8.0")
+		digest := head.header.Get("Docker-Content-Digest")
+		whole := ask(t, http.MethodGet, address+repository+"/manifests/"+digest)
+		if head.code != http.StatusOK || head.length != int64(len(whole.content)) || digestOf(whole.content) != digest {
+			t.Fatalf("the manifest's head is %d, %d bytes, %s; the manifest is %d, %d bytes, %s",
+				head.code, head.length, digest, whole.code, len(whole.content), digestOf(whole.content))
 		}
 		var manifest v1.Manifest
-		if err := json.Unmarshal(content, &manifest); err != nil {
+		if err := json.Unmarshal(whole.content, &manifest); err != nil {
 			t.Fatal(err)
 		}
-		if string(manifest.MediaType) != response.Header.Get("Content-Type") {
-			t.Errorf("a manifest of type %s is sent as %s", manifest.MediaType, response.Header.Get("Content-Type"))
+		if string(manifest.MediaType) != whole.header.Get("Content-Type") {
+			t.Errorf("a manifest of type %s is sent as %s", manifest.MediaType, whole.header.Get("Content-Type"))
 		}
 		for _, part := range append(manifest.Layers, manifest.Config) {
-			_, content := ask(t, http.MethodGet, address+repository+"/blobs/"+part.Digest.String())
+			content := ask(t, http.MethodGet, address+repository+"/blobs/"+part.Digest.String()).content
 			if digestOf(content) != part.Digest.String() || int64(len(content)) != part.Size {
 				t.Errorf("a part of %d bytes and %s has %d and %s", part.Size, part.Digest, len(content), digestOf(content))
 			}
@@ -108,8 +116,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		"an archive that went": {http.MethodGet, "/v2/library/broken/manifests/1", http.StatusInternalServerError},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if response, _ := ask(t, row.method, address+row.path); response.StatusCode != row.want {
-				t.Errorf("it is answered by %s", response.Status)
+			if got := ask(t, row.method, address+row.path).code; got != row.want {
+				t.Errorf("it is answered by %d", got)
 			}
 		})
 	}
@@ -127,8 +135,8 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- registry.Serve(ctx, listener) }()
-	if response, _ := ask(t, http.MethodGet, "http://"+listener.Addr().String()+"/v2/"); response.StatusCode != http.StatusOK {
-		t.Errorf("it answers %s", response.Status)
+	if got := ask(t, http.MethodGet, "http://"+listener.Addr().String()+"/v2/").code; got != http.StatusOK {
+		t.Errorf("it answers %d", got)
 	}
 	cancel()
 	if err := <-ended; err != nil {
