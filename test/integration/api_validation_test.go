@@ -52,6 +52,7 @@ var refusedSpecs = map[string]string{
 	"dbtype missing":                              `{deploymentName: orders}`,
 	"dbtype empty":                                `{deploymentName: orders, dbtype: ""}`,
 	"dbtype unknown":                              `{deploymentName: orders, dbtype: oracle}`,
+	"retention of a policy that doesn't exist":    `{deploymentName: orders, dbtype: redis, storage: {size: 1Gi, retention: {whenDeleted: Keep}}}`,
 	"dbtype with a capital":                       `{deploymentName: orders, dbtype: Redis}`,
 	"replicas 0":                                  `{deploymentName: orders, dbtype: redis, replicas: 0}`,
 	"replicas 11":                                 `{deploymentName: orders, dbtype: redis, replicas: 11}`,
@@ -102,7 +103,7 @@ var refusedChanges = map[string][2]string{
 		`{deploymentName: orders, dbtype: redis}`,
 		`{deploymentName: invoices, dbtype: redis}`,
 	},
-	"dbtype changed to one that doesn't exist": {
+	"dbtype changed to another engine": {
 		`{deploymentName: orders, dbtype: redis}`,
 		`{deploymentName: orders, dbtype: mysql}`,
 	},
