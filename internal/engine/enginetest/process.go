@@ -66,8 +66,11 @@ func (o *output) String() string {
 // laid out. What the member itself does with it is still to come.
 func (r *Running) start() {
 	r.t.Helper()
-	termination := r.path("termination-log")
-	if err := errors.Join(os.WriteFile(termination, nil, 0o666), os.Chmod(termination, 0o666)); err != nil {
+	termination, enter := r.path("termination-log"), r.path("enter.sh")
+	if err := errors.Join(
+		os.WriteFile(termination, nil, 0o666), os.Chmod(termination, 0o666), // whatever the umask
+		os.WriteFile(enter, []byte(enterScript), 0o600),
+	); err != nil {
 		r.t.Fatal(err)
 	}
 	ready, readyHere, err := os.Pipe()
@@ -76,7 +79,7 @@ func (r *Running) start() {
 	}
 	defer func() { _ = ready.Close() }() // it was only read
 	printed := &output{}
-	command := exec.Command("/bin/sh", append([]string{"-c", enterScript, "enter.sh", hostname, r.root, r.folder, r.DataFolder()}, r.member.Command...)...)
+	command := exec.Command("/bin/sh", append([]string{enter, hostname, r.root, r.folder, r.DataFolder()}, r.member.Command...)...)
 	command.Env, command.Stdout, command.Stderr, command.ExtraFiles = r.environment(), printed, printed, []*os.File{readyHere}
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
