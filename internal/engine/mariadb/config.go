@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mariadb
+
+import (
+	"strconv"
+
+	"coolops.cn/database-manager/internal/engine/optionfile"
+)
+
+// config renders the server's option file. What a member decides for itself,
+// that is, whether it takes writes, stands in a table of its own, which the boot
+// script has the server read.
+func config() string {
+	var options []optionfile.Option
+	for _, part := range [][]optionfile.Option{places(), safety(), replication(), memory()} {
+		options = append(options, part...)
+	}
+	return optionfile.Render("mariadbd", options)
+}
+
+func places() []optionfile.Option {
+	return []optionfile.Option{
+		{Name: "datadir", Value: "/data/db"},
+		{Name: "pid-file", Value: "/data/db/mariadbd.pid"},
+		{Name: "socket", Value: Socket},
+		{Name: "port", Value: strconv.Itoa(Port)},
+		// All addresses of both families.
+		{Name: "bind-address", Value: "*"},
+	}
+}
+
+func safety() []optionfile.Option {
+	return []optionfile.Option{
+		// No member takes writes but one that was promoted.
+		{Name: "read-only", Value: "ON"},
+		// Accounts are made for any host: no name is ever looked up.
+		{Name: "skip-name-resolve", Value: "ON"},
+		// No file of a client is read by SQL, nor any of the server's but these,
+		// which hold no secret and can't be written.
+		{Name: "local-infile", Value: "OFF"},
+		{Name: "secure-file-priv", Value: "/boot"},
+		// Level 2 would tell of each probe, which is refused, as it should be.
+		{Name: "log-warnings", Value: "1"},
+		// Else the owner of the database could make no trigger. Replication is
+		// by rows, so that a function needn't be deterministic.
+		{Name: "log-bin-trust-function-creators", Value: "ON"},
+		// Older versions begin with latin1.
+		{Name: "character-set-server", Value: "utf8mb4"},
+	}
+}
+
+// replication is on from the start, so that members can be added later. A
+// commit is on the disk when the client hears of it.
+func replication() []optionfile.Option {
+	return []optionfile.Option{
+		{Name: "server-id", Value: "1"},
+		{Name: "gtid-strict-mode", Value: "ON"},
+		{Name: "log-bin", Value: "binlog"},
+		{Name: "binlog-format", Value: "ROW"},
+		{Name: "log-slave-updates", Value: "ON"},
+		{Name: "sync-binlog", Value: "1"},
+		{Name: "innodb-flush-log-at-trx-commit", Value: "1"},
+		// Files of this size are removed once they are three days old.
+		{Name: "max-binlog-size", Value: strconv.Itoa(256 * mebi)},
+		{Name: "binlog-expire-logs-seconds", Value: strconv.Itoa(3 * 24 * 60 * 60)},
+		// What was received is on the disk before it is acknowledged, and isn't
+		// thrown away at a restart: whoever sent it may be gone.
+		{Name: "relay-log", Value: "relay"},
+		{Name: "sync-relay-log", Value: "1"},
+		{Name: "relay-log-recovery", Value: "OFF"},
+		// Only the operator starts replication.
+		{Name: "skip-slave-start", Value: "ON"},
+	}
+}
+
+// memory suits a small pod.
+func memory() []optionfile.Option {
+	return []optionfile.Option{
+		{Name: "innodb-buffer-pool-size", Value: strconv.Itoa(128 * mebi)},
+		// Only system tables and temporary ones are kept in Aria, none in MyISAM.
+		{Name: "aria-pagecache-buffer-size", Value: strconv.Itoa(16 * mebi)},
+		{Name: "key-buffer-size", Value: strconv.Itoa(mebi)},
+	}
+}
+
+const mebi = 1 << 20

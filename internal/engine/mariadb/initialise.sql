@@ -1,0 +1,11 @@
+-- What a database that is made begins with. It is the same on each member, and
+-- no part of what members copy from each other.
+CREATE DATABASE app;
+-- Whether this member takes writes. Each has a row of its own, which the server
+-- reads at its start.
+CREATE DATABASE database_manager;
+CREATE TABLE database_manager.member (id TINYINT PRIMARY KEY, role VARCHAR(16) NOT NULL) ENGINE = InnoDB;
+INSERT INTO database_manager.member (id, role) VALUES (1, 'replica');
+-- The account that the server makes for the system's root. Nobody uses it.
+FLUSH PRIVILEGES;
+ALTER USER root@localhost ACCOUNT LOCK;
