@@ -11,7 +11,10 @@ import (
 	"coolops.cn/database-manager/internal/controller/databasemanager"
 	"coolops.cn/database-manager/internal/controller/foo"
 	"coolops.cn/database-manager/internal/dbclient"
+	mysqlclient "coolops.cn/database-manager/internal/dbclient/mysql"
 	redisclient "coolops.cn/database-manager/internal/dbclient/redis"
+	"coolops.cn/database-manager/internal/engine/mariadb"
+	"coolops.cn/database-manager/internal/engine/mysql"
 	"coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/kit"
 )
@@ -35,10 +38,16 @@ func constructors() map[string]constructor {
 // engines lists the database engines that there are.
 func engines() []databasemanager.Engine {
 	return []databasemanager.Engine{
+		{Engine: mysql.New(), Dial: dialMySQL},
+		{Engine: mariadb.New(), Dial: dialMariaDB},
 		{Engine: redis.New(), Dial: dialRedis},
 		{Engine: redis.NewValkey(), Dial: dialRedis},
 	}
 }
+
+func dialMySQL(target dbclient.Target) dbclient.Connection { return mysqlclient.Dial(target) }
+
+func dialMariaDB(target dbclient.Target) dbclient.Connection { return mysqlclient.DialMariaDB(target) }
 
 func dialRedis(target dbclient.Target) dbclient.Connection { return redisclient.Dial(target) }
 
