@@ -145,11 +145,19 @@ func (f flags) lease() (string, error) {
 	if f.leaseNamespace != "" {
 		return f.leaseNamespace, nil
 	}
+	if namespace := podNamespace(); namespace != "" {
+		return namespace, nil
+	}
+	return "", errors.New("this isn't a pod of a cluster: say where the lease is with --leader-elect-namespace, or turn it off with --leader-elect=false")
+}
+
+// podNamespace is where this process's pod runs; "" if it isn't one.
+func podNamespace() string {
 	namespace, err := os.ReadFile(podNamespaceFile)
 	if err != nil {
-		return "", errors.New("this isn't a pod of a cluster: say where the lease is with --leader-elect-namespace, or turn it off with --leader-elect=false")
+		return ""
 	}
-	return strings.TrimSpace(string(namespace)), nil
+	return strings.TrimSpace(string(namespace))
 }
 
 // cluster says how the API server is reached.

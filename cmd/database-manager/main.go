@@ -82,6 +82,7 @@ func start(ctx context.Context, flags flags) error {
 	return app.Run(ctx, app.Options{
 		Cluster:        cluster,
 		Namespaces:     flags.namespaces,
+		OwnNamespace:   podNamespace(),
 		Controllers:    flags.controllers,
 		Workers:        flags.workers,
 		MetricsAddress: flags.metricsAddress,

@@ -25,6 +25,8 @@ type Options struct {
 	Cluster *rest.Config
 	// Namespaces are those that are watched; none means all.
 	Namespaces []string
+	// OwnNamespace is where this process's pod runs; empty if it isn't one.
+	OwnNamespace string
 	// Controllers are the names of those that run; none means all.
 	Controllers []string
 	// Workers is how many objects each controller works on at once.
@@ -81,7 +83,7 @@ func wire(options Options) (*operator, error) {
 	if o.cluster, err = connect(config, options.Namespaces); err != nil {
 		return nil, err
 	}
-	o.cluster.mayAct = o.mayAct
+	o.cluster.mayAct, o.cluster.ownNamespace = o.mayAct, options.OwnNamespace
 	o.controllers, err = build(o.cluster, o.metrics, options.Controllers)
 	return o, err
 }

@@ -34,6 +34,8 @@ type cluster struct {
 	owners      map[string]externalversions.SharedInformerFactory
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
+	// ownNamespace is where the operator's pods run; empty if it runs elsewhere.
+	ownNamespace string
 	// mayAct tells whether this process may change engines for so long.
 	mayAct func(time.Duration) bool
 }

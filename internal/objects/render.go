@@ -24,6 +24,9 @@ type Input struct {
 	Database *v1alpha1.DatabaseManager
 	// Engine is the one that spec.dbtype names.
 	Engine plan.Engine
+	// OperatorNamespace is where the operator's pods run; empty if it runs outside
+	// of the cluster.
+	OperatorNamespace string
 	// Recorded is what the children remember of earlier renderings.
 	Recorded plan.Recorded
 }
@@ -139,6 +142,7 @@ func (r *rendering) children() ([]plan.Child, error) {
 		{plan.KindConfigMap, plan.TopologyName(r.stem()), r.topology(), r.isDurable(), nil, ""},
 		{plan.KindConfigMap, r.configName, r.configMap(), false, nil, ""},
 		{plan.KindService, r.stem(), r.service(), false, nil, ""},
+		{plan.KindNetworkPolicy, r.stem(), r.networkPolicy(), false, nil, ""},
 		{r.workloadKind(), r.stem(), r.workload(), false, nil, ""},
 	}
 	children := make([]plan.Child, 0, len(parts))

@@ -77,6 +77,11 @@ func withDeletion(in *Input) {
 }
 
 func withEverything(in *Input) {
+	in.OperatorNamespace = "database-manager-system"
+	in.Database.Spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{From: []v1alpha1.NetworkPolicyPeer{
+		{NamespaceSelector: &v1alpha1.LabelsSelector{}, PodSelector: &v1alpha1.LabelsSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "shop"}}},
+		{IPBlock: &v1alpha1.IPBlock{CIDR: "192.0.2.0/24", Except: []string{"192.0.2.128/25"}}},
+	}}
 	in.Database.Spec.Version = "1.0"
 	in.Database.Spec.Image = "registry.example/redis:1.0"
 	in.Database.Spec.Resources = &v1alpha1.ResourceRequirements{

@@ -14,12 +14,13 @@ type Kind string
 
 // The kinds of children.
 const (
-	KindConfigMap   Kind = "ConfigMap"
-	KindDeployment  Kind = "Deployment"
-	KindSecret      Kind = "Secret"
-	KindService     Kind = "Service"
-	KindStatefulSet Kind = "StatefulSet"
-	KindVolumeClaim Kind = "PersistentVolumeClaim"
+	KindConfigMap     Kind = "ConfigMap"
+	KindDeployment    Kind = "Deployment"
+	KindNetworkPolicy Kind = "NetworkPolicy"
+	KindSecret        Kind = "Secret"
+	KindService       Kind = "Service"
+	KindStatefulSet   Kind = "StatefulSet"
+	KindVolumeClaim   Kind = "PersistentVolumeClaim"
 )
 
 // Ref names a child within the database's namespace.

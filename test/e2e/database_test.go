@@ -165,6 +165,7 @@ func (d database) children(ctx context.Context) ([]string, error) {
 		"Service":               func() (any, error) { return core.Services(d.namespace).List(ctx, selector) },
 		"Secret":                func() (any, error) { return core.Secrets(d.namespace).List(ctx, selector) },
 		"ConfigMap":             func() (any, error) { return core.ConfigMaps(d.namespace).List(ctx, selector) },
+		"NetworkPolicy":         func() (any, error) { return env.kube.NetworkingV1().NetworkPolicies(d.namespace).List(ctx, selector) },
 		"PersistentVolumeClaim": func() (any, error) { return core.PersistentVolumeClaims(d.namespace).List(ctx, selector) },
 		"Deployment":            func() (any, error) { return apps.Deployments(d.namespace).List(ctx, selector) },
 		"StatefulSet":           func() (any, error) { return apps.StatefulSets(d.namespace).List(ctx, selector) },

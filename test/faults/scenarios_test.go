@@ -119,7 +119,10 @@ func hasNoWorkload(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	configs, err := env.kube.CoreV1().ConfigMaps(namespace).List(ctx, ours)
+	// The topology stays with the volume.
+	configs, err := env.kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.LabelStem + ",!" + v1alpha1.LabelDataID,
+	})
 	if err != nil {
 		return err
 	}

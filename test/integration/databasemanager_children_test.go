@@ -27,6 +27,7 @@ import (
 
 // childResources are the types of children, volume claims among them.
 var childResources = map[string]schema.GroupVersionResource{
+	"NetworkPolicy":         {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 	"ConfigMap":             corev1.SchemeGroupVersion.WithResource("configmaps"),
 	"Deployment":            appsv1.SchemeGroupVersion.WithResource("deployments"),
 	"PersistentVolumeClaim": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
@@ -93,12 +94,12 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 	}{
 		"without storage everything goes with it": {
 			func(*v1alpha1.DatabaseManagerSpec) {},
-			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "Deployment db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "Deployment db", "NetworkPolicy db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
 			nil,
 		},
 		"with storage the volume and the Secrets that open it stay": {
 			durable,
-			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
 			retainedChildren,
 		},
 	} {
@@ -182,6 +183,7 @@ func TestWhatIsOursIsPutBackWhenItIsChanged(t *testing.T) {
 		"the port of a Service":        {"Service", "db", `{"spec":{"ports":[{"name":"redis","port":7000}]}}`, firstOf(6379, "port", "spec", "ports")},
 		"the type of a Service":        {"Service", "db", `{"spec":{"type":"NodePort"}}`, has("ClusterIP", "spec", "type")},
 		"the selector of a Service":    {"Service", "db", `{"spec":{"selector":{"coolops.cn/stem":"other"}}}`, has("db", "spec", "selector", "coolops.cn/stem")},
+		"the pods of a NetworkPolicy":  {"NetworkPolicy", "db", `{"spec":{"podSelector":{"matchLabels":{"coolops.cn/stem":"other"}}}}`, has("db", "spec", "podSelector", "matchLabels", "coolops.cn/stem")},
 		"the members of a Deployment":  {"Deployment", "db", `{"spec":{"replicas":5}}`, has(1, "spec", "replicas")},
 		"the strategy of a Deployment": {"Deployment", "db", `{"spec":{"strategy":{"type":"RollingUpdate"}}}`, has("Recreate", "spec", "strategy", "type")},
 		"the image of a member":        {"Deployment", "db", `{"spec":{"template":{"spec":{"containers":[{"name":"database","image":"nginx"}]}}}}`, firstOf("redis:8.0", "image", "spec", "template", "spec", "containers")},

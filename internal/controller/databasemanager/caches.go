@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -27,15 +28,16 @@ const (
 type caches struct {
 	*kit.View
 
-	databases    kit.Cache[*v1alpha1.DatabaseManager]
-	claims       kit.Cache[*corev1.PersistentVolumeClaim]
-	configMaps   kit.Cache[*corev1.ConfigMap]
-	deployments  kit.Cache[*appsv1.Deployment]
-	pods         kit.Cache[*corev1.Pod]
-	replicaSets  kit.Cache[*appsv1.ReplicaSet]
-	secrets      kit.Cache[*corev1.Secret]
-	services     kit.Cache[*corev1.Service]
-	statefulSets kit.Cache[*appsv1.StatefulSet]
+	databases       kit.Cache[*v1alpha1.DatabaseManager]
+	claims          kit.Cache[*corev1.PersistentVolumeClaim]
+	configMaps      kit.Cache[*corev1.ConfigMap]
+	deployments     kit.Cache[*appsv1.Deployment]
+	networkPolicies kit.Cache[*networkingv1.NetworkPolicy]
+	pods            kit.Cache[*corev1.Pod]
+	replicaSets     kit.Cache[*appsv1.ReplicaSet]
+	secrets         kit.Cache[*corev1.Secret]
+	services        kit.Cache[*corev1.Service]
+	statefulSets    kit.Cache[*appsv1.StatefulSet]
 }
 
 // openCaches sets up the informers that the controller reads from, with their
@@ -72,6 +74,7 @@ func (c *Controller) openChildren(namespace string, factory informers.SharedInfo
 		open(c, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"), childHandler[*corev1.PersistentVolumeClaim](c)),
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
+		open(c, &c.caches.networkPolicies, namespace, factory.Networking().V1().NetworkPolicies().TypedInformer(), networkingv1.Resource("networkpolicies"), childHandler[*networkingv1.NetworkPolicy](c)),
 		open(c, &c.caches.pods, namespace, core.Pods().TypedInformer(), corev1.Resource("pods"), childHandler[*corev1.Pod](c)),
 		open(c, &c.caches.replicaSets, namespace, apps.ReplicaSets().TypedInformer(), appsv1.Resource("replicasets"), childHandler[*appsv1.ReplicaSet](c)),
 		open(c, &c.caches.secrets, namespace, core.Secrets().TypedInformer(), corev1.Resource("secrets"), c.onSecret),

@@ -68,6 +68,9 @@ type Config struct {
 	// managed-by, Owners of every DatabaseManager.
 	Children map[string]informers.SharedInformerFactory
 	Owners   map[string]externalversions.SharedInformerFactory
+	// OperatorNamespace is where the operator's pods run; empty if it runs
+	// outside of the cluster.
+	OperatorNamespace string
 	// Engines are those that spec.dbtype may name.
 	Engines []Engine
 	// MayAct tells whether this process may change engines for so long. Writes
@@ -164,7 +167,9 @@ func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem
 	if problem != nil {
 		return plan.Desired{}, problem
 	}
-	return objects.Render(objects.Input{Database: snapshot.Database, Engine: engine, Recorded: recorded})
+	return objects.Render(objects.Input{
+		Database: snapshot.Database, Engine: engine, OperatorNamespace: c.config.OperatorNamespace, Recorded: recorded,
+	})
 }
 
 // next says when the database is to be looked at again.

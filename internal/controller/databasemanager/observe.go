@@ -34,6 +34,7 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	snapshot := plan.Snapshot{Database: database, Objects: map[plan.Ref]metav1.Object{}}
 	collect(&snapshot, plan.KindConfigMap, &c.caches.configMaps, stem)
 	collect(&snapshot, plan.KindDeployment, &c.caches.deployments, stem)
+	collect(&snapshot, plan.KindNetworkPolicy, &c.caches.networkPolicies, stem)
 	collect(&snapshot, plan.KindSecret, &c.caches.secrets, stem)
 	collect(&snapshot, plan.KindService, &c.caches.services, stem)
 	collect(&snapshot, plan.KindStatefulSet, &c.caches.statefulSets, stem)

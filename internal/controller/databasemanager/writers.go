@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,10 @@ func (e *execution) writer(kind plan.Kind) (schema.GroupResource, writer, error)
 		return appsv1.Resource("deployments"), &kit.Writer[*appsv1.Deployment]{
 			Client: apps.Deployments(namespace), New: newObject[appsv1.Deployment], Manager: fieldManager,
 			Excluded: [][]string{{"spec", "strategy", "rollingUpdate"}},
+		}, nil
+	case plan.KindNetworkPolicy:
+		return networkingv1.Resource("networkpolicies"), &kit.Writer[*networkingv1.NetworkPolicy]{
+			Client: e.config.Kubernetes.NetworkingV1().NetworkPolicies(namespace), New: newObject[networkingv1.NetworkPolicy], Manager: fieldManager,
 		}, nil
 	case plan.KindSecret:
 		return corev1.Resource("secrets"), &kit.Writer[*corev1.Secret]{

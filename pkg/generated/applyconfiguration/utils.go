@@ -26,8 +26,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.DatabaseManagerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DatabaseManagerStatus"):
 		return &coolopsv1alpha1.DatabaseManagerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IPBlock"):
+		return &coolopsv1alpha1.IPBlockApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LabelsSelector"):
+		return &coolopsv1alpha1.LabelsSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MemberStatus"):
 		return &coolopsv1alpha1.MemberStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPolicyPeer"):
+		return &coolopsv1alpha1.NetworkPolicyPeerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPolicySpec"):
+		return &coolopsv1alpha1.NetworkPolicySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceAmounts"):
 		return &coolopsv1alpha1.ResourceAmountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):

@@ -21,7 +21,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerList":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerList(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerSpec":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerStatus": schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock":               schema_pkg_apis_coolops_v1alpha1_IPBlock(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector":        schema_pkg_apis_coolops_v1alpha1_LabelsSelector(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus":          schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":       schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":  schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention":      schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref),
@@ -239,6 +243,12 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"),
 						},
 					},
+					"networkPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "networkPolicy says who may reach the members, besides the pods of the same namespace and the operator. It counts where the cluster's network enforces NetworkPolicies.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec"),
+						},
+					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resources are the CPU time, memory and scratch space of each member's database container. Default: none asked for and no limit. A change restarts the members.",
@@ -250,7 +260,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"},
 	}
 }
 
@@ -367,6 +377,75 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref common.Reference
 	}
 }
 
+func schema_pkg_apis_coolops_v1alpha1_IPBlock(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IPBlock is a range of addresses.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cidr": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"except": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "except are ranges within cidr that aren't meant, at most 16. Default: none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"cidr"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_LabelsSelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LabelsSelector selects objects by labels.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"matchLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matchLabels are the labels, at most 16, that an object must all have. Default: none, which selects every object.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -400,6 +479,72 @@ func schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref common.ReferenceCallback)
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NetworkPolicyPeer selects clients, as a peer of a Kubernetes NetworkPolicy does: pods by their labels, in this namespace or in others by theirs, or addresses.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"podSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podSelector selects pods by labels: of the namespaces that namespaceSelector selects, or, without it, of this namespace. One without labels selects all.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector"),
+						},
+					},
+					"namespaceSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceSelector selects namespaces by labels, and all pods in them where there is no podSelector. One without labels selects all. A namespace's name is its label kubernetes.io/metadata.name.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector"),
+						},
+					},
+					"ipBlock": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ipBlock selects addresses.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector"},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NetworkPolicySpec says who may reach the members.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"from": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "from are more clients that may reach the engine's port, at most 16. Default: none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer"},
 	}
 }
 

@@ -13,15 +13,17 @@ const (
 	// LabelManagedBy is always ManagedByValue.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
-	// LabelComponent is always ComponentDatabase.
+	// LabelComponent is ComponentDatabase; on the operator's own pods
+	// ComponentOperator.
 	LabelComponent = "app.kubernetes.io/component"
 
 	// ManagedByValue is the value of LabelManagedBy on everything that the
 	// operator makes, by which its informers select.
 	ManagedByValue = "database-manager"
 
-	// ComponentDatabase is the value of LabelComponent.
+	// ComponentDatabase and ComponentOperator are the values of LabelComponent.
 	ComponentDatabase = "database"
+	ComponentOperator = "operator"
 )
 
 // The labels that say what a child is for.

@@ -145,6 +145,12 @@ type DatabaseManagerSpec struct {
 	// +optional
 	Storage *StorageSpec `json:"storage,omitempty"`
 
+	// networkPolicy says who may reach the members, besides the pods of the same
+	// namespace and the operator. It counts where the cluster's network enforces
+	// NetworkPolicies.
+	// +optional
+	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
+
 	// resources are the CPU time, memory and scratch space of each member's
 	// database container. Default: none asked for and no limit. A change
 	// restarts the members.
@@ -179,6 +185,71 @@ type StorageSpec struct {
 	// retention says what becomes of the volumes. It can be changed at any time.
 	// +optional
 	Retention *StorageRetention `json:"retention,omitempty"`
+}
+
+// NetworkPolicySpec says who may reach the members.
+type NetworkPolicySpec struct {
+	// from are more clients that may reach the engine's port, at most 16.
+	// Default: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	From []NetworkPolicyPeer `json:"from,omitempty"`
+}
+
+// NetworkPolicyPeer selects clients, as a peer of a Kubernetes NetworkPolicy
+// does: pods by their labels, in this namespace or in others by theirs, or
+// addresses.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.podSelector) || has(self.namespaceSelector) || has(self.ipBlock)`,message=`must select something: set podSelector, namespaceSelector or ipBlock`
+// +kubebuilder:validation:XValidation:rule=`!has(self.ipBlock) || !has(self.podSelector) && !has(self.namespaceSelector)`,message=`can't select pods and addresses at once: make two entries of it`
+type NetworkPolicyPeer struct {
+	// podSelector selects pods by labels: of the namespaces that namespaceSelector
+	// selects, or, without it, of this namespace. One without labels selects all.
+	// +optional
+	PodSelector *LabelsSelector `json:"podSelector,omitempty"`
+
+	// namespaceSelector selects namespaces by labels, and all pods in them where
+	// there is no podSelector. One without labels selects all. A namespace's name
+	// is its label kubernetes.io/metadata.name.
+	// +optional
+	NamespaceSelector *LabelsSelector `json:"namespaceSelector,omitempty"`
+
+	// ipBlock selects addresses.
+	// +optional
+	IPBlock *IPBlock `json:"ipBlock,omitempty"`
+}
+
+// LabelsSelector selects objects by labels.
+type LabelsSelector struct {
+	// matchLabels are the labels, at most 16, that an object must all have.
+	// Default: none, which selects every object.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(key, key.size() <= 317 && self[key].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))`,message=`must be labels: a value has letters, digits, "-", "_" and ".", and begins and ends with a letter or digit`
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+}
+
+// LabelValue is the value of a label, of at most 63 characters.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
+
+// IPBlock is a range of addresses.
+type IPBlock struct {
+	// cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`must be a range of addresses: write for example 192.0.2.0/24`
+	CIDR string `json:"cidr"`
+
+	// except are ranges within cidr that aren't meant, at most 16. Default: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.all(range, isCIDR(range))`,message=`must be ranges of addresses: write for example 192.0.2.128/25`
+	Except []string `json:"except,omitempty"`
 }
 
 // RetentionPolicy says what becomes of a volume that is no longer used.

@@ -60,6 +60,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
+    - name: networkPolicy
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicySpec
     - name: replicas
       type:
         scalar: numeric
@@ -116,6 +119,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: selector
       type:
         scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.IPBlock
+  map:
+    fields:
+    - name: cidr
+      type:
+        scalar: string
+      default: ""
+    - name: except
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.LabelsSelector
+  map:
+    fields:
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.MemberStatus
   map:
     fields:
@@ -129,6 +153,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: role
       type:
         scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicyPeer
+  map:
+    fields:
+    - name: ipBlock
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.IPBlock
+    - name: namespaceSelector
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.LabelsSelector
+    - name: podSelector
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.LabelsSelector
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicySpec
+  map:
+    fields:
+    - name: from
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicyPeer
+          elementRelationship: atomic
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
   map:
     fields:

@@ -46,6 +46,10 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// storage asks for a volume for each member. Without it the database is
 	// ephemeral: its data goes with its pod. It can't be added or removed later.
 	Storage *StorageSpecApplyConfiguration `json:"storage,omitempty"`
+	// networkPolicy says who may reach the members, besides the pods of the same
+	// namespace and the operator. It counts where the cluster's network enforces
+	// NetworkPolicies.
+	NetworkPolicy *NetworkPolicySpecApplyConfiguration `json:"networkPolicy,omitempty"`
 	// resources are the CPU time, memory and scratch space of each member's
 	// database container. Default: none asked for and no limit. A change
 	// restarts the members.
@@ -103,6 +107,14 @@ func (b *DatabaseManagerSpecApplyConfiguration) WithImage(value string) *Databas
 // If called multiple times, the Storage field is set to the value of the last call.
 func (b *DatabaseManagerSpecApplyConfiguration) WithStorage(value *StorageSpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
 	b.Storage = value
+	return b
+}
+
+// WithNetworkPolicy sets the NetworkPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NetworkPolicy field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicySpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	b.NetworkPolicy = value
 	return b
 }
 
