@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql
+
+import (
+	"strconv"
+	"strings"
+
+	"coolops.cn/database-manager/internal/plan"
+)
+
+// accessFile says who may connect.
+const accessFile = "pg_hba.conf"
+
+// setting is one line of the configuration file.
+type setting struct{ name, value string }
+
+// config renders the configuration that comes from the spec. What a member
+// decides for itself, and keeps with its data by ALTER SYSTEM, stands in
+// postgresql.auto.conf. What isn't here is as the server has it by default:
+// among that is all that makes a commit durable.
+func config() string {
+	return render([]setting{
+		{"listen_addresses", "*"},
+		{"port", strconv.Itoa(Port)},
+		{"unix_socket_directories", plan.RunDir},
+		{"hba_file", plan.BootDir + "/" + accessFile},
+		{"password_encryption", "scram-sha-256"},
+		{"ssl", "off"},
+
+		{"max_connections", "100"},
+		{"shared_buffers", "128MB"},
+		// Memory that the processes of one query share. The default takes it from
+		// /dev/shm, of which a container has 64 MB, and a query that needs more
+		// fails; mmap writes it to the volume. System V memory has no limit but the
+		// container's own, and the server can't start without some of it anyway.
+		{"dynamic_shared_memory_type", "sysv"},
+
+		// Nine members that copy from the tenth, and as many that join.
+		{"wal_level", "replica"},
+		{"max_wal_senders", "20"},
+		{"hot_standby", "on"},
+		// What the log of changes takes of the volume has bounds: the first between
+		// two checkpoints, the others for members that have fallen behind.
+		{"max_wal_size", "512MB"},
+		{"min_wal_size", "80MB"},
+		{"wal_keep_size", "256MB"},
+		{"max_slot_wal_keep_size", "1GB"},
+
+		// Standard error, which is the container's log.
+		{"log_destination", "stderr"},
+		{"logging_collector", "off"},
+		{"log_line_prefix", "%m [%p] %q%u@%d "},
+		// A statement can hold a password, as ALTER ROLE does, and one that fails is
+		// logged by default.
+		{"log_min_error_statement", "panic"},
+		{"log_statement", "none"},
+		{"log_min_duration_statement", "-1"},
+
+		{"lc_messages", "C"},
+		{"default_text_search_config", "pg_catalog.english"},
+	})
+}
+
+func render(settings []setting) string {
+	var file strings.Builder
+	for _, line := range settings {
+		file.WriteString(line.name + " = " + quote(line.value) + "\n")
+	}
+	return file.String()
+}
+
+// quote writes a value so that PostgreSQL reads exactly it, whatever it holds: in
+// single quotes, where two of them stand for one, and \NNN for a byte. A number
+// or a word stays as it is, for the reader's sake. No value holds NUL, which the
+// server has no way to store.
+func quote(value string) string {
+	if isPlain(value) {
+		return value
+	}
+	var quoted strings.Builder
+	quoted.WriteByte('\'')
+	for _, char := range []byte(value) {
+		switch {
+		case char == '\'' || char == '\\':
+			quoted.Write([]byte{char, char})
+		case char < ' ' || char == 0x7f:
+			quoted.Write([]byte{'\\', '0' + char>>6, '0' + char>>3&7, '0' + char&7})
+		default:
+			quoted.WriteByte(char)
+		}
+	}
+	quoted.WriteByte('\'')
+	return quoted.String()
+}
+
+// isPlain tells whether a value is a word, or a number that may have a unit.
+// Digits behind letters would begin another value.
+func isPlain(value string) bool {
+	unit := strings.TrimLeft(value, "0123456789")
+	return value != "" && !strings.ContainsFunc(unit, func(char rune) bool {
+		return (char < 'a' || char > 'z') && (char < 'A' || char > 'Z')
+	})
+}

@@ -1,0 +1,88 @@
+# Shared by the boot scripts of all engines, which read it first. POSIX sh, and
+# no tools but those of coreutils and util-linux. Nothing here prints a secret,
+# or puts one into an argument list or the environment.
+#
+# On a member's volume:
+#
+#   /data/.lock   locked for as long as a server runs on the volume
+#   /data/engine  which engine, and which version of it, opened the data last
+#   /data/init    a data directory that is still being made; of no value
+#   /data/db      the data directory
+
+set -eu
+umask 077
+
+# The exit codes that tell the operator why a member doesn't start; the sentence
+# beside them is in the container's termination message.
+readonly foreign_data=65 no_data=66 in_use=75
+
+say() { printf 'boot: %s\n' "$*" >&2; }
+
+# refuse CODE SENTENCE ends the script.
+refuse() {
+	code=$1
+	shift
+	say "$*"
+	if [ -w /dev/termination-log ]; then
+		printf '%s\n' "$*" >/dev/termination-log
+	fi
+	exit "$code"
+}
+
+# is_newer A B: version A, as in 9.7, comes after version B.
+is_newer() {
+	[ "$1" != "$2" ] && [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]
+}
+
+# open_data ENGINE VERSION takes the lock on the volume, and looks at what is on
+# it: true where there are data that this version opens, false where there is
+# nothing and a database is to be made. Everything else ends the script. The
+# lock's descriptor is inherited through exec, so it is held while the server
+# runs; two servers on one data directory ruin it.
+open_data() {
+	exec 9>/data/.lock
+	flock -n 9 || refuse "$in_use" "The volume is in use by another server; this one won't start beside it."
+	if [ -e /data/db ]; then
+		known=
+		[ ! -r /data/engine ] || read -r known version </data/engine
+		[ -n "$known" ] || refuse "$foreign_data" "The volume holds a folder db of unknown origin, since the file that names its engine is missing; it was left as it is."
+		[ "$known" = "$1" ] || refuse "$foreign_data" "The volume holds data of $known, and this is $1; they were left as they are."
+		! is_newer "$version" "$2" || refuse "$foreign_data" "The data were last opened by $1 $version, and this is $1 $2, which is older; they were left as they are. Set spec.version to $version or newer."
+		return 0
+	fi
+	for entry in /data/* /data/.[!.]*; do
+		case $entry in
+		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new) ;;
+		*) refuse "$foreign_data" "The volume holds ${entry#/data/}, which no database of this operator put there; it was left as it is." ;;
+		esac
+	done
+	# Resolved from the topology at each start of the container. Where it is
+	# absent, or says that there are data somewhere, nothing is made.
+	[ "${TOPOLOGY_STATE-}" = new ] || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
+	return 1
+}
+
+# initialise COMMAND… makes the data directory: COMMAND fills /data/init, which
+# is moved into place once it is whole. A shell that is a container's first
+# process ignores SIGTERM unless it traps it, and a trap waits for the command
+# in the foreground to end: hence the background.
+initialise() {
+	rm -rf /data/init
+	mkdir /data/init
+	"$@" &
+	child=$!
+	trap 'kill -TERM "$child" 2>/dev/null || :; wait "$child" || :; exit 143' TERM INT
+	wait "$child" || refuse 1 "The data directory can't be made: $1 failed; see the container's log."
+	trap - TERM INT
+	sync
+	mv /data/init /data/db
+	sync
+}
+
+# record_version ENGINE VERSION notes who opens the data. An older server won't
+# open them any more.
+record_version() {
+	printf '%s %s\n' "$1" "$2" >/data/engine.new
+	sync
+	mv /data/engine.new /data/engine
+}
