@@ -90,14 +90,15 @@ func build(c cluster, metrics *kit.Metrics, names []string) (map[string]controll
 
 func newDatabaseManager(c cluster, metrics *kit.Metrics) (controller, error) {
 	return databasemanager.New(databasemanager.Config{
-		Kubernetes: c.kubernetes,
-		Databases:  c.resources,
-		Children:   c.children,
-		Owners:     c.owners,
-		Engines:    engines(),
-		MayAct:     c.mayAct,
-		Recorder:   c.recorder,
-		Metrics:    metrics,
+		Kubernetes:        c.kubernetes,
+		Databases:         c.resources,
+		Children:          c.children,
+		Owners:            c.owners,
+		Engines:           engines(),
+		MayAct:            c.mayAct,
+		OperatorNamespace: c.ownNamespace,
+		Recorder:          c.recorder,
+		Metrics:           metrics,
 	})
 }
 

@@ -37,7 +37,11 @@ var _ dbclient.Connection = (*Connection)(nil)
 
 // Dial prepares a connection to one member; the first call makes it.
 func Dial(target dbclient.Target) *Connection {
-	client := goredis.NewClient(&goredis.Options{
+	return &Connection{client: goredis.NewClient(optionsFor(target))}
+}
+
+func optionsFor(target dbclient.Target) *goredis.Options {
+	return &goredis.Options{
 		Addr:            target.Address,
 		Username:        target.Username,
 		Password:        target.Password,
@@ -53,8 +57,7 @@ func Dial(target dbclient.Target) *Connection {
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,
 		},
-	})
-	return &Connection{client: client}
+	}
 }
 
 // State asks for an answer to PING, and for what the member is.

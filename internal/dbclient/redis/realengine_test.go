@@ -5,18 +5,12 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"net"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +18,8 @@ import (
 
 	"coolops.cn/database-manager/internal/dbclient"
 	engine "coolops.cn/database-manager/internal/engine/redis"
+
+	"coolops.cn/database-manager/internal/engine/enginetest"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -31,226 +27,279 @@ import (
 const (
 	adminPassword = `admin\ "quoted" pass`
 	appPassword   = "app-pass$1"
-	patience      = 20 * time.Second
+	address       = "127.0.0.1:6379"
+	patience      = 30 * time.Second
 )
 
-// member is a real Redis, started by the boot script as in a pod, but for the
-// places of its folders and its port.
-type member struct {
-	folder  string
-	port    int
-	command *exec.Cmd
-	output  *output
+// server is a version of one of the two engines.
+type server struct {
+	engine.Engine
+	image string
 }
 
-// output is what a member printed, which may be read while it prints more.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(printed []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(printed)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// newMember lays out the folders of a member.
-func newMember(t *testing.T, durable bool) *member {
-	t.Helper()
-	server := os.Getenv("REDIS_SERVER")
-	if server == "" {
-		t.Fatal("REDIS_SERVER isn't set: it names the redis-server to test with; make test-engines sets it")
-	}
-	m := &member{folder: t.TempDir(), port: freePort(t)}
-	for _, folder := range []string{"data", "boot", "secrets/auth", "secrets/admin", "bin"} {
-		if err := os.MkdirAll(filepath.Join(m.folder, folder), 0o750); err != nil {
-			t.Fatal(err)
+// forEach runs a test against every version of both engines.
+func forEach(t *testing.T, test func(*testing.T, server)) {
+	for _, family := range []engine.Engine{engine.New(), engine.NewValkey()} {
+		for _, version := range family.Versions() {
+			image, _ := family.Image(version)
+			t.Run(image, func(t *testing.T) {
+				t.Parallel()
+				test(t, server{family, image})
+			})
 		}
 	}
-	m.write(t, "secrets/auth/password", appPassword)
-	m.write(t, "secrets/admin/password", adminPassword)
-	for name, content := range (engine.Engine{}).Files(durable) {
-		m.write(t, "boot/"+name, m.relocate(content))
-	}
-	if err := os.Symlink(server, filepath.Join(m.folder, "bin", "redis-server")); err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
-// relocate moves the absolute places of a pod into the member's folder.
-func (m *member) relocate(content string) string {
-	for _, place := range []string{plan.DataDir, plan.BootDir, plan.AuthDir, plan.AdminDir} {
-		content = strings.ReplaceAll(content, place, m.folder+place)
+// member is what runs the server; data may be the folder of an earlier one.
+func (s server) member(data string, state plan.TopologyState) enginetest.Member {
+	member := enginetest.Member{
+		Image: s.image, Files: s.Files(), Command: s.Command(), Data: data,
+		AuthPassword: appPassword, AdminPassword: adminPassword,
 	}
-	// It is reached from this machine alone.
-	return strings.NewReplacer("port 6379", "port "+strconv.Itoa(m.port), "bind * -::*", "bind 127.0.0.1").Replace(content)
+	if state != "" {
+		member.Env = map[string]string{plan.TopologyStateVariable: string(state)}
+	}
+	return member
 }
 
-func (m *member) write(t *testing.T, name, content string) {
+// start starts a new member, and waits until its probe succeeds.
+func (s server) start(t *testing.T) *enginetest.Running {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(m.folder, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	running := enginetest.Start(t, s.member("", plan.TopologyNew))
+	running.WaitFor(s.Probe()...)
+	return running
 }
 
-// start runs the boot script; stop ends what it became.
-func (m *member) start(t *testing.T) {
+// startPrimary starts a new member and promotes it.
+func (s server) startPrimary(t *testing.T) *enginetest.Running {
 	t.Helper()
-	m.output = &output{}
-	m.command = exec.Command("/bin/sh", filepath.Join(m.folder, "boot", "boot.sh"))
-	m.command.Env = append(os.Environ(), "PATH="+filepath.Join(m.folder, "bin")+":"+os.Getenv("PATH"))
-	m.command.Stdout, m.command.Stderr = m.output, m.output
-	if err := m.command.Start(); err != nil {
-		t.Fatal(err)
+	running := s.start(t)
+	if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
+		t.Fatalf("promote: %v\n%s", err, running.Output())
 	}
-	t.Cleanup(func() { m.signal(syscall.SIGKILL) })
+	return running
 }
 
-// signal sends a signal to the first process of the member, and waits for its end.
-func (m *member) signal(signal syscall.Signal) {
-	if m.command.ProcessState == nil {
-		_ = m.command.Process.Signal(signal)
-		_ = m.command.Wait()
-	}
+// restart starts the server again, and waits until its probe succeeds.
+func (s server) restart(running *enginetest.Running) {
+	running.Restart()
+	running.WaitFor(s.Probe()...)
+}
+
+// dial connects to a member as the operator does.
+func dial(t *testing.T, running *enginetest.Running, password string) *Connection {
+	t.Helper()
+	SilenceDriver()
+	options := optionsFor(dbclient.Target{Address: address, Username: engine.AdminUsername, Password: password})
+	options.Dialer = running.Dial
+	connection := &Connection{client: goredis.NewClient(options)}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection
 }
 
 // client connects as one of the accounts; with an empty name as nobody.
-func (m *member) client(t *testing.T, username, password string) *goredis.Client {
+func client(t *testing.T, running *enginetest.Running, username, password string) *goredis.Client {
 	t.Helper()
 	client := goredis.NewClient(&goredis.Options{
-		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)), Username: username, Password: password, DisableIdentity: true, MaxRetries: -1,
+		Addr: address, Dialer: running.Dial, Username: username, Password: password, DisableIdentity: true, MaxRetries: -1,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
-func (m *member) target() dbclient.Target {
-	return dbclient.Target{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)), Username: engine.AdminUsername, Password: adminPassword}
-}
-
-// awaitState asks until the member answers.
-func (m *member) awaitState(t *testing.T) plan.EngineState {
+func state(t *testing.T, running *enginetest.Running) plan.EngineState {
 	t.Helper()
-	SilenceDriver()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for {
-		connection := Dial(m.target())
-		state, err := connection.State(ctx)
-		_ = connection.Close()
-		if err == nil {
-			return state
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("it doesn't answer: %v\n%s", err, m.output)
-		}
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	state, err := dial(t, running, adminPassword).State(ctx)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("it doesn't answer: %v\n%s", err, running.Output())
 	}
-	defer func() { _ = listener.Close() }()
-	address, isTCP := listener.Addr().(*net.TCPAddr)
-	if !isTCP {
-		t.Fatalf("listening on %s", listener.Addr())
-	}
-	return address.Port
+	return state
 }
 
-func TestAMemberStartsAndAnswersItsOperator(t *testing.T) {
-	for folder, durable := range map[string]bool{"durable": true, "ephemeral": false} {
-		t.Run(folder, func(t *testing.T) {
-			m := newMember(t, durable)
-			m.start(t)
-			state := m.awaitState(t)
-			if state.Role != v1alpha1.MemberRolePrimary || state.Version == "" || len(state.RunID) != 40 {
-				t.Errorf("it says %+v", state)
+func TestANewMemberTakesNoWritesUntilItIsPromoted(t *testing.T) {
+	forEach(t, func(t *testing.T, s server) {
+		running := s.start(t)
+		before := state(t, running)
+		if version := strings.TrimPrefix(s.image[strings.LastIndex(s.image, ":"):], ":"); before.Role != v1alpha1.MemberRoleReplica || !strings.HasPrefix(before.Version, version) {
+			t.Errorf("it says %+v", before)
+		}
+		app := client(t, running, engine.Username, appPassword)
+		if err := app.Set(t.Context(), "key", "value", 0).Err(); !goredis.HasErrorPrefix(err, "READONLY") {
+			t.Errorf("a write gives %v, want READONLY", err)
+		}
+		for range 2 { // a second time changes nothing
+			if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			if got := m.client(t, engine.AdminUsername, adminPassword).ConfigGet(t.Context(), "appendonly").Val()["appendonly"]; (got == "yes") != durable {
-				t.Errorf("appendonly is %q", got)
+		}
+		if after := state(t, running); after.Role != v1alpha1.MemberRolePrimary || after.RunID != before.RunID {
+			t.Errorf("promoted, it says %+v; before %+v", after, before)
+		}
+		if err := app.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Errorf("a write gives %v", err)
+		}
+		if _, err := dial(t, running, "wrong").State(t.Context()); !errors.Is(err, ErrRefused) {
+			t.Errorf("a wrong password gives %v", err)
+		}
+	})
+}
+
+func TestAMemberKeepsItsDataAndItsRole(t *testing.T) {
+	forEach(t, func(t *testing.T, s server) {
+		running := s.startPrimary(t)
+		before := state(t, running)
+		if err := client(t, running, engine.Username, appPassword).Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for sentence, end := range map[string]func() enginetest.Exit{"a kill": running.Kill, "a stop": running.Stop} {
+			end()
+			s.restart(running)
+			if after := state(t, running); after.RunID == before.RunID || after.Role != before.Role {
+				t.Errorf("%s: before %+v, after %+v", sentence, before, after)
 			}
-			wrong := m.target()
-			wrong.Password = "wrong"
-			if _, err := Dial(wrong).State(t.Context()); !errors.Is(err, ErrRefused) {
-				t.Errorf("a wrong password gives %v", err)
+			if got := client(t, running, engine.Username, appPassword).Get(t.Context(), "key").Val(); got != "value" {
+				t.Errorf("%s: the key holds %q", sentence, got)
+			}
+		}
+	})
+}
+
+func TestAStopIsClean(t *testing.T) {
+	forEach(t, func(t *testing.T, s server) {
+		if exit := s.startPrimary(t).Stop(); exit.Code != 0 {
+			t.Errorf("SIGTERM ended it with %d:\n%s", exit.Code, exit.Output)
+		}
+	})
+}
+
+// refusalCase is a volume, and what a member says that is started on it.
+type refusalCase struct {
+	state   plan.TopologyState
+	prepare func(*testing.T, string)
+	code    int
+	says    string
+}
+
+func write(files map[string]string) func(*testing.T, string) {
+	return func(t *testing.T, data string) {
+		t.Helper()
+		for name, content := range files {
+			path := filepath.Join(data, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAMemberRefusesAVolumeThatIsntItsOwn(t *testing.T) {
+	empty := func(*testing.T, string) {}
+	for sentence, row := range map[string]refusalCase{
+		"an empty one, where data should be":   {plan.TopologyInitialized, empty, 66, "The volume is empty"},
+		"an empty one, where nobody knows":     {"", empty, 66, "The volume is empty"},
+		"one with lost+found only, and data":   {plan.TopologyInitialized, write(map[string]string{"lost+found/x": ""}), 66, "The volume is empty"},
+		"one with somebody's files":            {plan.TopologyNew, write(map[string]string{"notes.txt": "mine"}), 65, "The volume holds notes.txt"},
+		"one with a folder that nothing names": {plan.TopologyNew, write(map[string]string{"db/x": ""}), 65, "of unknown origin"},
+		"one with another engine's data":       {plan.TopologyNew, write(map[string]string{"db/x": "", "engine": "mysql 9.7\n"}), 65, "holds data of mysql, and this is redis"},
+		"one with newer data":                  {plan.TopologyNew, write(map[string]string{"db/x": "", "engine": "redis 9.10\n"}), 65, "last opened by redis 9.10, and this is redis 8.0, which is older"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			row.prepare(t, data)
+			before := listing(t, data)
+			running := enginetest.Start(t, server{engine.New(), "redis:8.0"}.member(data, row.state))
+			exit := running.Wait()
+			if exit.Code != row.code || !strings.Contains(running.TerminationMessage(), row.says) || strings.Count(running.TerminationMessage(), "\n") > 1 {
+				t.Errorf("it ended with %d and %q, want %d and one line with %q", exit.Code, running.TerminationMessage(), row.code, row.says)
+			}
+			if after := listing(t, data); after != before {
+				t.Errorf("the volume held %s, and now %s", before, after)
 			}
 		})
 	}
 }
 
-func TestAMemberKeepsItsDataAndItsRoleOverAKill(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	before := m.awaitState(t)
-	if err := m.client(t, engine.Username, appPassword).Set(t.Context(), "key", "value", 0).Err(); err != nil {
+// listing names the files below a folder, but for the lock.
+func listing(t *testing.T, folder string) string {
+	t.Helper()
+	var names []string
+	err := filepath.Walk(folder, func(path string, _ os.FileInfo, err error) error {
+		if name, _ := filepath.Rel(folder, path); name != ".lock" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	m.signal(syscall.SIGKILL)
-	m.start(t)
-	if after := m.awaitState(t); after.RunID == before.RunID || after.Role != before.Role {
-		t.Errorf("before %+v, after %+v", before, after)
-	}
-	if got := m.client(t, engine.Username, appPassword).Get(t.Context(), "key").Val(); got != "value" {
-		t.Errorf("the key holds %q", got)
-	}
+	return strings.Join(names, " ")
 }
 
-func TestASignalReachesTheServer(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	m.signal(syscall.SIGTERM)
-	if code := m.command.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("SIGTERM ended it with %d:\n%s", code, m.output)
+func TestASecondServerWontStartOnTheSameVolume(t *testing.T) {
+	s := server{engine.New(), "redis:8.0"}
+	first := s.startPrimary(t)
+	second := enginetest.Start(t, s.member(first.DataFolder(), plan.TopologyInitialized))
+	if exit := second.Wait(); exit.Code != 75 || !strings.Contains(second.TerminationMessage(), "in use by another server") {
+		t.Errorf("it ended with %d and %q", exit.Code, second.TerminationMessage())
 	}
+	state(t, first)
 }
 
-func TestASecondServerWontStartOnTheSameData(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	second := *m
-	second.start(t)
-	if err := second.command.Wait(); err == nil || !strings.Contains(second.output.String(), "in use by another server") {
-		t.Errorf("it ended with %v:\n%s", err, second.output)
+func TestDataOfAnOlderVersionAreOpenedAndThenNoMoreByThatVersion(t *testing.T) {
+	for _, family := range []engine.Engine{engine.New(), engine.NewValkey()} {
+		t.Run(string(family.Type()), func(t *testing.T) {
+			t.Parallel()
+			versions := family.Versions()
+			oldImage, _ := family.Image(versions[0])
+			newImage, _ := family.Image(versions[len(versions)-1])
+			older, newer := server{family, oldImage}, server{family, newImage}
+			running := older.startPrimary(t)
+			if err := client(t, running, engine.Username, appPassword).Set(t.Context(), "key", "value", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			running.Stop()
+			upgraded := enginetest.Start(t, newer.member(running.DataFolder(), plan.TopologyInitialized))
+			upgraded.WaitFor(newer.Probe()...)
+			if got := client(t, upgraded, engine.Username, appPassword).Get(t.Context(), "key").Val(); got != "value" {
+				t.Errorf("the key holds %q", got)
+			}
+			if got := state(t, upgraded); got.Role != v1alpha1.MemberRolePrimary {
+				t.Errorf("it says %+v", got)
+			}
+			upgraded.Stop()
+			back := enginetest.Start(t, older.member(running.DataFolder(), plan.TopologyInitialized))
+			if exit := back.Wait(); exit.Code != 65 {
+				t.Errorf("the older version ended with %d and %q", exit.Code, back.TerminationMessage())
+			}
+		})
 	}
-	m.awaitState(t)
 }
 
 func TestTheAccountsMayDoWhatTheyAreForAndNoMore(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	nobody, app := m.client(t, "", ""), m.client(t, engine.Username, appPassword)
-	for command, isAllowed := range map[string]bool{
-		"PING": true, "GET k": false, "INFO": false, "SET k v": false, "ACL WHOAMI": false, "CONFIG GET *": false, "SUBSCRIBE c": false,
-		"COMMAND COUNT": false, "SHUTDOWN NOSAVE": false, "EVAL return(1) 0": false, "CLIENT LIST": false, "DBSIZE": false,
-	} {
-		checkAllowed(t, nobody, "nobody", command, isAllowed)
-	}
-	for command, isAllowed := range map[string]bool{
-		"PING": true, "SET k v": true, "GET k": true, "SCAN 0": true, "DEL k": true, "INFO": true, "ROLE": true, "FLUSHDB": true, "WAIT 0 1": true,
-		"PUBLISH c m": true, "EVAL return(1) 0": true, "LPUSH l 1": true, "SORT l": true, "CLIENT ID": true, "ACL WHOAMI": true,
-		"KEYS *": false, "FLUSHALL": false, "CONFIG GET *": false, "CONFIG SET maxmemory 1": false, "ACL LIST": false, "SHUTDOWN NOSAVE": false,
-		"REPLICAOF NO ONE": false, "CLIENT LIST": false, "SAVE": false, "SWAPDB 0 1": false, "MODULE LIST": false,
-	} {
-		checkAllowed(t, app, "app", command, isAllowed)
-	}
-	if err := m.client(t, engine.Username, "wrong").Ping(t.Context()).Err(); !goredis.HasErrorPrefix(err, "WRONGPASS") {
-		t.Errorf("a wrong password gives %v", err)
-	}
+	forEach(t, func(t *testing.T, s server) {
+		running := s.startPrimary(t)
+		nobody, app := client(t, running, "", ""), client(t, running, engine.Username, appPassword)
+		for command, isAllowed := range map[string]bool{
+			"PING": true, "GET k": false, "INFO": false, "SET k v": false, "ACL WHOAMI": false, "CONFIG GET *": false, "SUBSCRIBE c": false,
+			"COMMAND COUNT": false, "SHUTDOWN NOSAVE": false, "EVAL return(1) 0": false, "CLIENT LIST": false, "DBSIZE": false,
+		} {
+			checkAllowed(t, nobody, "nobody", command, isAllowed)
+		}
+		for command, isAllowed := range map[string]bool{
+			"PING": true, "SET k v": true, "GET k": true, "SCAN 0": true, "DEL k": true, "INFO": true, "ROLE": true, "FLUSHDB": true, "WAIT 0 1": true,
+			"PUBLISH c m": true, "EVAL return(1) 0": true, "LPUSH l 1": true, "SORT l": true, "CLIENT ID": true, "ACL WHOAMI": true,
+			"KEYS *": false, "FLUSHALL": false, "CONFIG GET *": false, "CONFIG SET maxmemory 1": false, "ACL LIST": false, "SHUTDOWN NOSAVE": false,
+			"REPLICAOF NO ONE": false, "CLIENT LIST": false, "SAVE": false, "SWAPDB 0 1": false, "MODULE LIST": false,
+		} {
+			checkAllowed(t, app, "app", command, isAllowed)
+		}
+		if err := client(t, running, engine.Username, "wrong").Ping(t.Context()).Err(); !goredis.HasErrorPrefix(err, "WRONGPASS") {
+			t.Errorf("a wrong password gives %v", err)
+		}
+	})
 }
 
 func checkAllowed(t *testing.T, client *goredis.Client, who, command string, isAllowed bool) {
@@ -266,55 +315,67 @@ func checkAllowed(t *testing.T, client *goredis.Client, who, command string, isA
 	}
 }
 
-func TestAMemberTakesItsPasswordsFromTheFilesAtEveryStart(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	m.signal(syscall.SIGTERM)
-	m.write(t, "secrets/auth/password", "another")
-	m.start(t)
-	m.awaitState(t)
-	if err := m.client(t, engine.Username, "another").Ping(t.Context()).Err(); err != nil {
-		t.Errorf("the new password: %v", err)
-	}
-	if err := m.client(t, engine.Username, appPassword).Ping(t.Context()).Err(); !goredis.HasErrorPrefix(err, "WRONGPASS") {
-		t.Errorf("the old password: %v", err)
-	}
+// TestAnyPasswordInTheFilesCountsFromTheNextStart tries passwords of every byte
+// that a file may hold, but for the zero and the line feed.
+func TestAnyPasswordInTheFilesCountsFromTheNextStart(t *testing.T) {
+	forEach(t, func(t *testing.T, s server) {
+		const seed = 5
+		random := rand.New(rand.NewPCG(seed, seed))
+		data := s.startPrimary(t)
+		data.Stop()
+		former := appPassword
+		for range 5 {
+			password := make([]byte, 1+random.IntN(60))
+			for i := range password {
+				if password[i] = byte(1 + random.IntN(255)); password[i] == '\n' {
+					password[i] = '"'
+				}
+			}
+			member := s.member(data.DataFolder(), plan.TopologyInitialized)
+			member.AuthPassword = string(password)
+			running := enginetest.Start(t, member)
+			running.WaitFor(s.Probe()...)
+			if err := client(t, running, engine.Username, string(password)).Ping(t.Context()).Err(); err != nil {
+				t.Errorf("the password %q: %v", password, err)
+			}
+			if err := client(t, running, engine.Username, former).Ping(t.Context()).Err(); !goredis.HasErrorPrefix(err, "WRONGPASS") {
+				t.Errorf("the former password: %v", err)
+			}
+			former = string(password)
+			running.Stop()
+		}
+	})
 }
 
 func TestARewriteOfTheConfigurationDoesntOverrideTheSpec(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	admin := m.client(t, engine.AdminUsername, adminPassword)
-	if err := errors.Join(admin.ConfigSet(t.Context(), "appendfsync", "no").Err(), admin.ConfigRewrite(t.Context()).Err()); err != nil {
-		t.Fatal(err)
-	}
-	m.signal(syscall.SIGTERM)
-	m.start(t)
-	m.awaitState(t)
-	if got := m.client(t, engine.AdminUsername, adminPassword).ConfigGet(t.Context(), "appendfsync").Val()["appendfsync"]; got != "everysec" {
-		t.Errorf("appendfsync is %q, the spec says everysec", got)
-	}
+	forEach(t, func(t *testing.T, s server) {
+		running := s.startPrimary(t)
+		admin := client(t, running, engine.AdminUsername, adminPassword)
+		if err := errors.Join(admin.ConfigSet(t.Context(), "appendfsync", "no").Err(), admin.ConfigRewrite(t.Context()).Err()); err != nil {
+			t.Fatal(err)
+		}
+		running.Stop()
+		s.restart(running)
+		if got := client(t, running, engine.AdminUsername, adminPassword).ConfigGet(t.Context(), "appendfsync").Val()["appendfsync"]; got != "everysec" {
+			t.Errorf("appendfsync is %q, the spec says everysec", got)
+		}
+	})
 }
 
 func TestNoPasswordIsInAFileOrAnArgument(t *testing.T) {
-	m := newMember(t, true)
-	m.start(t)
-	m.awaitState(t)
-	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", m.command.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	accounts, err := os.ReadFile(filepath.Join(m.folder, "data", "users.acl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, password := range []string{adminPassword, appPassword} {
-		for where, text := range map[string]string{"arguments": string(arguments), "accounts": string(accounts), "output": m.output.String()} {
-			if strings.Contains(text, password) {
-				t.Errorf("a password stands in the %s", where)
+	forEach(t, func(t *testing.T, s server) {
+		running := s.startPrimary(t)
+		seen, err := running.Exec(t.Context(), "", "/bin/sh", "-c", "cat /proc/[0-9]*/cmdline /proc/1/environ; grep -ra . /data /run/database /tmp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(seen, "users.acl") {
+			t.Fatalf("the accounts aren't among what was read: %s", seen)
+		}
+		for _, password := range []string{adminPassword, appPassword} {
+			if strings.Contains(seen, password) || strings.Contains(running.Output(), password) {
+				t.Errorf("a password stands in a file, an argument, a variable or the output")
 			}
 		}
-	}
+	})
 }

@@ -6,6 +6,7 @@
 stop_when_asked() { trap 'exit 143' TERM INT; }
 stop_when_asked
 
+# shellcheck source=/dev/null
 . /boot/common.sh
 
 # A minor version neither changes the format of the data nor adds anything.

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Shared by the boot scripts of all engines, which read it first. POSIX sh, and
 # no tools but those of coreutils and util-linux. Nothing here prints a secret,
 # or puts one into an argument list or the environment.
@@ -43,11 +44,11 @@ open_data() {
 	exec 9>/data/.lock
 	flock -n 9 || refuse "$in_use" "The volume is in use by another server; this one won't start beside it."
 	if [ -e /data/db ]; then
-		known=
-		[ ! -r /data/engine ] || read -r known version </data/engine
+		known='' recorded=''
+		[ ! -r /data/engine ] || read -r known recorded </data/engine
 		[ -n "$known" ] || refuse "$foreign_data" "The volume holds a folder db of unknown origin, since the file that names its engine is missing; it was left as it is."
 		[ "$known" = "$1" ] || refuse "$foreign_data" "The volume holds data of $known, and this is $1; they were left as they are."
-		! is_newer "$version" "$2" || refuse "$foreign_data" "The data were last opened by $1 $version, and this is $1 $2, which is older; they were left as they are. Set spec.version to $version or newer."
+		! is_newer "$recorded" "$2" || refuse "$foreign_data" "The data were last opened by $1 $recorded, and this is $1 $2, which is older; they were left as they are. Set spec.version to $recorded or newer."
 		return 0
 	fi
 	for entry in /data/* /data/.[!.]*; do
