@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,10 +29,12 @@ const eventSource = "coolops.cn/database-manager"
 // cluster is how the controllers reach the cluster: clients to write with, and
 // informers, by the namespace that they watch, to read from.
 type cluster struct {
-	kubernetes  kubernetes.Interface
-	resources   versioned.Interface
-	children    map[string]informers.SharedInformerFactory
-	owners      map[string]externalversions.SharedInformerFactory
+	kubernetes kubernetes.Interface
+	resources  versioned.Interface
+	children   map[string]informers.SharedInformerFactory
+	owners     map[string]externalversions.SharedInformerFactory
+	// pods are those that our Services select, whoever made them.
+	pods        map[string]informers.SharedInformerFactory
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	// ownNamespace is where the operator's pods run; empty if it runs elsewhere.
@@ -45,6 +48,7 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 	c := cluster{
 		children: map[string]informers.SharedInformerFactory{},
 		owners:   map[string]externalversions.SharedInformerFactory{},
+		pods:     map[string]informers.SharedInformerFactory{},
 	}
 	var err, kubernetesErr error
 	c.resources, err = versioned.NewForConfig(config)
@@ -60,12 +64,21 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	managed := labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
+	hasStem, err := labels.NewRequirement(v1alpha1.LabelStem, selection.Exists, nil)
+	if err != nil {
+		return cluster{}, fmt.Errorf("select pods: %w", err)
+	}
+	served := labels.SelectorFromSet(labels.Set{v1alpha1.LabelComponent: v1alpha1.ComponentDatabase}).Add(*hasStem)
 	for _, namespace := range namespaces {
 		c.children[namespace] = informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
 			informers.WithNamespace(namespace),
 			informers.WithTransform(kit.DropManagedFields),
 			informers.WithTweakListOptions(kit.SelectedList(managed)))
+		c.pods[namespace] = informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
+			informers.WithNamespace(namespace),
+			informers.WithTransform(kit.DropManagedFields),
+			informers.WithTweakListOptions(kit.SelectedList(served)))
 		c.owners[namespace] = externalversions.NewSharedInformerFactoryWithOptions(c.resources, 0,
 			externalversions.WithNamespace(namespace),
 			externalversions.WithTransform(kit.DropManagedFields),
@@ -86,11 +99,17 @@ func (c cluster) start(ctx context.Context) (stop func(), err error) {
 	for _, factory := range c.children {
 		factory.StartWithContext(ctx)
 	}
+	for _, factory := range c.pods {
+		factory.StartWithContext(ctx)
+	}
 	return func() {
 		for _, factory := range c.owners {
 			factory.Shutdown()
 		}
 		for _, factory := range c.children {
+			factory.Shutdown()
+		}
+		for _, factory := range c.pods {
 			factory.Shutdown()
 		}
 		c.broadcaster.Shutdown()

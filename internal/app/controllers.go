@@ -93,6 +93,7 @@ func newDatabaseManager(c cluster, metrics *kit.Metrics) (controller, error) {
 		Kubernetes:        c.kubernetes,
 		Databases:         c.resources,
 		Children:          c.children,
+		Pods:              c.pods,
 		Owners:            c.owners,
 		Engines:           engines(),
 		MayAct:            c.mayAct,

@@ -22,7 +22,7 @@ func ConsistentList(options *metav1.ListOptions) {
 
 // SelectedList is ConsistentList for objects with certain labels: others cost
 // neither memory nor traffic.
-func SelectedList(selector labels.Set) func(*metav1.ListOptions) {
+func SelectedList(selector labels.Selector) func(*metav1.ListOptions) {
 	selected := selector.String()
 	return func(options *metav1.ListOptions) {
 		ConsistentList(options)

@@ -20,7 +20,7 @@ func TestAFirstListIsConsistent(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			row.want.LabelSelector = "a=b"
-			SelectedList(labels.Set{"a": "b"})(&row.options)
+			SelectedList(labels.SelectorFromSet(labels.Set{"a": "b"}))(&row.options)
 			if row.options.ResourceVersion != row.want.ResourceVersion || row.options.LabelSelector != row.want.LabelSelector {
 				t.Errorf("got %+v, want %+v", row.options, row.want)
 			}

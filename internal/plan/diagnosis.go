@@ -39,6 +39,12 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
 		return diagnosis{isTroubled, v1alpha1.ReasonReplicationNotAvailable, fmt.Sprintf(
 			"spec.replicas is %d, and this version of the operator runs one member: set it to 1.", wantedReplicas(snapshot.Database))}
 	}
+	if len(snapshot.Strangers) > 0 {
+		stranger := snapshot.Strangers[0]
+		return diagnosis{isTroubled, v1alpha1.ReasonConflict, fmt.Sprintf(
+			"Pod %s isn't a member, and has the labels that the Services select by (%s): clients may reach it in a member's stead. Delete it, or those labels of it.",
+			stranger.Name, Selector(snapshot.Database.Spec.DeploymentName))}
+	}
 	for _, member := range snapshot.Members {
 		if found := snapshot.diagnoseMember(member, plan.Topology); found.gravity != isWell {
 			return found

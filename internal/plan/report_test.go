@@ -123,8 +123,17 @@ func TestReadySays(t *testing.T) {
 	}
 }
 
-func TestReadySaysOfAVolume(t *testing.T) {
+func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
 	for sentence, row := range map[string]reportCase{
+		"Conflict when a pod that isn't a member stands behind the Service": {
+			func() *snapshotBuilder {
+				b := aDatabase().withMember()
+				b.Strangers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "impostor"}}}
+				return b
+			}(),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Pod impostor isn't a member",
+		},
 		"DataLost with the data set and the way on, when a volume is empty that had data": {
 			aDatabase().withMember(refusing(exitNoData, "The volume is empty.")),
 			Outcome{IsDone: true},

@@ -27,6 +27,10 @@ type Snapshot struct {
 	// haven't ended, ordered by name.
 	Members []Member
 
+	// Strangers are pods that aren't members and that our Services select all the
+	// same, ordered by name.
+	Strangers []*corev1.Pod
+
 	// ReplicaSets are those that our Deployment controls.
 	ReplicaSets []*appsv1.ReplicaSet
 

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -350,5 +351,56 @@ func awaitNextSecond(t *testing.T) {
 			return errors.New("it is still the same")
 		}
 		return nil
+	})
+}
+
+func TestAPodThatOnlyLooksLikeAMemberIsTold(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t)
+	newDatabase(t, namespace, "orders", "db")
+	awaitUnscheduled(t, namespace, "orders")
+	pods := env.kube.CoreV1().Pods(namespace)
+	impostor, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "impostor", Labels: map[string]string{
+			v1alpha1.LabelComponent: v1alpha1.ComponentDatabase, v1alpha1.LabelStem: "db",
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ready := awaitReady(t, namespace, "orders", v1alpha1.ReasonConflict); !strings.Contains(ready.Message, "Pod impostor isn't a member") {
+		t.Errorf("Ready says %q", ready.Message)
+	}
+	if err := pods.Delete(t.Context(), impostor.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	awaitUnscheduled(t, namespace, "orders")
+}
+
+func TestATopologyThatCantBeReadChangesNothing(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t)
+	newDatabase(t, namespace, "orders", "db", durable)
+	awaitUnscheduled(t, namespace, "orders")
+	configMaps := env.kube.CoreV1().ConfigMaps(namespace)
+	patch := func(data string) {
+		t.Helper()
+		if _, err := configMaps.Patch(t.Context(), "db-topology", types.MergePatchType, []byte(data), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch(`{"data": {"epoch": "first"}}`)
+	if ready := awaitReady(t, namespace, "orders", v1alpha1.ReasonTopologyUnreadable); !strings.Contains(ready.Message, "ConfigMap db-topology") {
+		t.Errorf("Ready says %q", ready.Message)
+	}
+	if err := env.kube.CoreV1().Services(namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patch(`{"data": {"epoch": "1"}}`)
+	awaitUnscheduled(t, namespace, "orders")
+	eventually(t, "the Service is back", func(ctx context.Context) bool {
+		_, err := env.kube.CoreV1().Services(namespace).Get(ctx, "db", metav1.GetOptions{})
+		return err == nil
 	})
 }

@@ -32,7 +32,7 @@ import (
 func startFooController(t *testing.T, render foo.Renderer) (stop func()) {
 	t.Helper()
 	children := informers.NewSharedInformerFactoryWithOptions(env.kube, 0,
-		informers.WithTweakListOptions(kit.SelectedList(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})))
+		informers.WithTweakListOptions(kit.SelectedList(labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}))))
 	owners := externalversions.NewSharedInformerFactory(env.databases, 0)
 	controller, err := foo.New(foo.Config{
 		Kubernetes: env.kube,

@@ -53,6 +53,11 @@ func (c *Controller) openCaches() error {
 			return err
 		}
 	}
+	for namespace, factory := range c.config.Pods {
+		if err := open(c, &c.caches.pods, namespace, factory.Core().V1().Pods().TypedInformer(), corev1.Resource("pods"), childHandler[*corev1.Pod](c)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -75,7 +80,6 @@ func (c *Controller) openChildren(namespace string, factory informers.SharedInfo
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
 		open(c, &c.caches.networkPolicies, namespace, factory.Networking().V1().NetworkPolicies().TypedInformer(), networkingv1.Resource("networkpolicies"), childHandler[*networkingv1.NetworkPolicy](c)),
-		open(c, &c.caches.pods, namespace, core.Pods().TypedInformer(), corev1.Resource("pods"), childHandler[*corev1.Pod](c)),
 		open(c, &c.caches.replicaSets, namespace, apps.ReplicaSets().TypedInformer(), appsv1.Resource("replicasets"), childHandler[*appsv1.ReplicaSet](c)),
 		open(c, &c.caches.secrets, namespace, core.Secrets().TypedInformer(), corev1.Resource("secrets"), c.onSecret),
 		open(c, &c.caches.services, namespace, core.Services().TypedInformer(), corev1.Resource("services"), childHandler[*corev1.Service](c)),

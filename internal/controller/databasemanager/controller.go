@@ -65,8 +65,10 @@ type Config struct {
 	Databases  versioned.Interface
 	// Children and Owners are the informers that the controller reads from, by
 	// the namespace that they watch: Children of what carries our label
-	// managed-by, Owners of every DatabaseManager.
+	// managed-by, Pods of those that our Services select, Owners of every
+	// DatabaseManager.
 	Children map[string]informers.SharedInformerFactory
+	Pods     map[string]informers.SharedInformerFactory
 	Owners   map[string]externalversions.SharedInformerFactory
 	// OperatorNamespace is where the operator's pods run; empty if it runs
 	// outside of the cluster.

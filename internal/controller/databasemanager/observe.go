@@ -94,11 +94,28 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
 	}
 	for _, pod := range pods {
 		controller := metav1.GetControllerOfNoCopy(pod)
-		if controller != nil && owners[controller.UID] && !plan.HasEnded(pod) {
+		switch {
+		case plan.HasEnded(pod):
+		case controller != nil && owners[controller.UID]:
 			snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod})
+		case isStranger(pod, controller, snapshot.Database.Spec.DeploymentName):
+			snapshot.Strangers = append(snapshot.Strangers, pod)
 		}
 	}
+	slices.SortFunc(snapshot.Strangers, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
+}
+
+// isStranger tells whether a pod that isn't a member can't become one either.
+// One of a workload of our names may be a member whose owners the caches don't
+// show yet, or one of an earlier database that is going.
+func isStranger(pod *corev1.Pod, controller *metav1.OwnerReference, stem string) bool {
+	if pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelComponent] != v1alpha1.ComponentDatabase {
+		return false
+	}
+	isOfOurNames := controller != nil &&
+		(controller.Kind == "StatefulSet" && controller.Name == stem || controller.Kind == "ReplicaSet" && strings.HasPrefix(controller.Name, stem+"-"))
+	return !isOfOurNames
 }
 
 // probed returns the members that can be asked.
