@@ -32,7 +32,7 @@ upgrade() {
 	wait $! || say "The system's tables aren't those of version $binary, and the server does without; the next start tries again."
 	kill -TERM "$server"
 	wait "$server" || refuse 1 "The server didn't stop cleanly after its upgrade; see the container's log."
-	trap - TERM INT
+	stop_when_asked
 }
 
 # A new member takes no writes, until it is promoted: the configuration says so,

@@ -7,12 +7,9 @@
 binary=$(mysqld --no-defaults --version | sed -n 's/.* Ver \([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$binary" ] || refuse 1 "mysqld doesn't say which version it is."
 
-# Asked to end, mysqld would first do half of what is left. It is of no value.
 make_data() {
-	mysqld --defaults-file=/boot/mysql.cnf --datadir=/data/init \
-		--initialize-insecure --init-file=/boot/initialise.sql &
-	trap 'kill -KILL $!' TERM
-	wait $!
+	exec mysqld --defaults-file=/boot/mysql.cnf --datadir=/data/init \
+		--initialize-insecure --init-file=/boot/initialise.sql
 }
 
 # A new member takes no writes, until it is promoted: the configuration says so,

@@ -1,12 +1,7 @@
 #!/bin/sh
 # Starts one member of a PostgreSQL database. It ends in exec, so that the server
 # is the container's first process and gets its signals.
-
-# A container's first process ignores a signal that it doesn't trap.
-stop_when_asked() { trap 'exit 143' TERM INT; }
-stop_when_asked
-
-# shellcheck source=/dev/null
+# shellcheck source=internal/engine/boot/common.sh
 . /boot/common.sh
 
 # A minor version neither changes the format of the data nor adds anything.
@@ -93,13 +88,6 @@ was_promoted() {
 	return 1
 }
 
-# interruptible COMMAND… doesn't keep a signal waiting for the command to end,
-# which ends with the script: that is the container's first process.
-interruptible() {
-	"$@" &
-	wait "$!" || refuse 1 "The server can't be prepared: $1 failed; see the container's log."
-}
-
 if open_data postgresql "$major"; then
 	format=$(cat /data/db/PG_VERSION 2>/dev/null || :)
 	# shellcheck disable=SC2154 # of common.sh
@@ -109,7 +97,6 @@ else
 	check_passwords
 	record_version postgresql "$major"
 	initialise make_data
-	stop_when_asked
 fi
 
 # A kill in the middle of set_accounts leaves it so.

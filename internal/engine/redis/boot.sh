@@ -2,7 +2,7 @@
 # Starts one member of a Redis or Valkey database; $1 is which of them, and the
 # beginning of its programs' names. It ends in exec, so that the server is the
 # container's first process and gets its signals.
-# shellcheck source=/dev/null
+# shellcheck source=internal/engine/boot/common.sh
 . /boot/common.sh
 
 engine=$1

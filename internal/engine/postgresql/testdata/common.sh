@@ -13,6 +13,12 @@
 set -eu
 umask 077
 
+# A shell that is a container's first process ignores a signal that it doesn't
+# trap, and a trap waits for the command in the foreground to end: what takes
+# long is run by interruptible. All else in the container ends with the script.
+stop_when_asked() { trap 'exit 143' TERM INT; }
+stop_when_asked
+
 # The exit codes that tell the operator why a member doesn't start; the sentence
 # beside them is in the container's termination message.
 readonly foreign_data=65 no_data=66 in_use=75
@@ -63,18 +69,18 @@ open_data() {
 	return 1
 }
 
+# interruptible COMMAND… runs a command that a signal needn't wait for.
+interruptible() {
+	"$@" &
+	wait "$!" || refuse 1 "The server can't be prepared: $1 failed; see the container's log."
+}
+
 # initialise COMMAND… makes the data directory: COMMAND fills /data/init, which
-# is moved into place once it is whole. A shell that is a container's first
-# process ignores SIGTERM unless it traps it, and a trap waits for the command
-# in the foreground to end: hence the background.
+# is moved into place once it is whole.
 initialise() {
 	rm -rf /data/init
 	mkdir /data/init
-	"$@" &
-	child=$!
-	trap 'kill -TERM "$child" 2>/dev/null || :; wait "$child" || :; exit 143' TERM INT
-	wait "$child" || refuse 1 "The data directory can't be made: $1 failed; see the container's log."
-	trap - TERM INT
+	interruptible "$@"
 	sync
 	mv /data/init /data/db
 	sync
