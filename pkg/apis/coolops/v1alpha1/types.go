@@ -140,14 +140,15 @@ type DatabaseManagerSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[!-~]+$')`,message=`must be an image reference, not empty and without white space: write for example redis:8.0, or leave the field out for the image of the version`
 	Image string `json:"image,omitempty"`
 
-	// storage asks for a volume for each member. Without it the database is
-	// ephemeral: its data goes with its pod. It can't be added or removed later.
+	// storage asks for a volume for each member. Default: none; the database is
+	// ephemeral then, and its data goes with its pod. It can't be added or
+	// removed later.
 	// +optional
 	Storage *StorageSpec `json:"storage,omitempty"`
 
 	// networkPolicy says who may reach the members, besides the pods of the same
-	// namespace and the operator. It counts where the cluster's network enforces
-	// NetworkPolicies.
+	// namespace and the operator. Default: nobody else. It counts where the
+	// cluster's network enforces NetworkPolicies. It can be changed at any time.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
@@ -182,15 +183,16 @@ type StorageSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,messageExpression=`"can't be changed from '" + oldSelf + "', because a volume stays in its class: set it back, or create another DatabaseManager and copy the data"`
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// retention says what becomes of the volumes. It can be changed at any time.
+	// retention says what becomes of the volumes when they are no longer used.
+	// Default: they are kept. It can be changed at any time.
 	// +optional
 	Retention *StorageRetention `json:"retention,omitempty"`
 }
 
 // NetworkPolicySpec says who may reach the members.
 type NetworkPolicySpec struct {
-	// from are more clients that may reach the engine's port, at most 16.
-	// Default: none.
+	// from are the clients, at most 16, that may reach the engine's port besides
+	// the pods of the same namespace and the operator. Default: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -206,16 +208,19 @@ type NetworkPolicySpec struct {
 type NetworkPolicyPeer struct {
 	// podSelector selects pods by labels: of the namespaces that namespaceSelector
 	// selects, or, without it, of this namespace. One without labels selects all.
+	// Default: all pods of the namespaces that namespaceSelector selects.
 	// +optional
 	PodSelector *LabelsSelector `json:"podSelector,omitempty"`
 
 	// namespaceSelector selects namespaces by labels, and all pods in them where
 	// there is no podSelector. One without labels selects all. A namespace's name
-	// is its label kubernetes.io/metadata.name.
+	// is its label kubernetes.io/metadata.name. Default: this namespace.
 	// +optional
 	NamespaceSelector *LabelsSelector `json:"namespaceSelector,omitempty"`
 
-	// ipBlock selects addresses.
+	// ipBlock selects addresses, in place of pods: those outside of the cluster
+	// as the network shows them. It excludes podSelector and namespaceSelector.
+	// Default: none.
 	// +optional
 	IPBlock *IPBlock `json:"ipBlock,omitempty"`
 }
@@ -237,13 +242,15 @@ type LabelValue string
 
 // IPBlock is a range of addresses.
 type IPBlock struct {
-	// cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64.
+	// cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64, in at most 64
+	// characters.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`must be a range of addresses: write for example 192.0.2.0/24`
 	CIDR string `json:"cidr"`
 
-	// except are ranges within cidr that aren't meant, at most 16. Default: none.
+	// except are ranges within cidr, at most 16, that aren't selected, such as
+	// 192.0.2.128/25. Default: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -283,8 +290,8 @@ type StorageRetention struct {
 // +kubebuilder:validation:XValidation:rule=`!self.?requests.memory.hasValue() || !self.?limits.memory.hasValue() || !string(self.requests.memory).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || !string(self.limits.memory).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self.requests.memory)).compareTo(quantity(string(self.limits.memory))) <= 0`,fieldPath=`.requests.memory`,messageExpression=`"must be at most the limit, " + string(self.limits.memory) + ": lower the request, or raise spec.resources.limits.memory"`
 // +kubebuilder:validation:XValidation:rule=`!self.?requests.ephemeral__dash__storage.hasValue() || !self.?limits.ephemeral__dash__storage.hasValue() || !string(self.requests.ephemeral__dash__storage).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || !string(self.limits.ephemeral__dash__storage).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self.requests.ephemeral__dash__storage)).compareTo(quantity(string(self.limits.ephemeral__dash__storage))) <= 0`,fieldPath=`.requests['ephemeral-storage']`,messageExpression=`"must be at most the limit, " + string(self.limits.ephemeral__dash__storage) + ": lower the request, or raise spec.resources.limits.ephemeral-storage"`
 type ResourceRequirements struct {
-	// requests is what the scheduler sets aside for each member. Default: the
-	// limits, where those are set.
+	// requests is what the scheduler sets aside for each member. Default: of each
+	// kind the limit, where that is set, and otherwise nothing.
 	// +optional
 	Requests *ResourceAmounts `json:"requests,omitempty"`
 
@@ -295,15 +302,16 @@ type ResourceRequirements struct {
 
 // ResourceAmounts is an amount of each kind of compute resource.
 type ResourceAmounts struct {
-	// cpu is processor time in CPUs: 500m is half of one. A fraction needs
-	// quotes: "0.5".
+	// cpu is processor time, in CPUs: 500m is half of one. A fraction needs
+	// quotes: "0.5". Default: as said of requests and of limits.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$')`,message=`must be a quantity, as digits and a unit: write for example 500m, or leave the field out`
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// memory is in bytes: 512Mi, 2Gi.
+	// memory is the working memory, in bytes: 512Mi, 2Gi. Above its limit the
+	// kernel kills the server. Default: as said of requests and of limits.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
@@ -311,7 +319,8 @@ type ResourceAmounts struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
 	// ephemeral-storage is the node's disk space for logs and, in a database
-	// without storage, for its data; in bytes: 1Gi.
+	// without storage, for its data, in bytes: 1Gi. Above its limit the kubelet
+	// evicts the member. Default: as said of requests and of limits.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
