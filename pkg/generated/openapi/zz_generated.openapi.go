@@ -239,13 +239,13 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "storage asks for a volume for each member. Without it the database is ephemeral: its data goes with its pod. It can't be added or removed later.",
+							Description: "storage asks for a volume for each member. Default: none; the database is ephemeral then, and its data goes with its pod. It can't be added or removed later.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"),
 						},
 					},
 					"networkPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "networkPolicy says who may reach the members, besides the pods of the same namespace and the operator. It counts where the cluster's network enforces NetworkPolicies.",
+							Description: "networkPolicy says who may reach the members, besides the pods of the same namespace and the operator. Default: nobody else. It counts where the cluster's network enforces NetworkPolicies. It can be changed at any time.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec"),
 						},
 					},
@@ -386,7 +386,7 @@ func schema_pkg_apis_coolops_v1alpha1_IPBlock(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"cidr": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64.",
+							Description: "cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64, in at most 64 characters.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -399,7 +399,7 @@ func schema_pkg_apis_coolops_v1alpha1_IPBlock(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "except are ranges within cidr that aren't meant, at most 16. Default: none.",
+							Description: "except are ranges within cidr, at most 16, that aren't selected, such as 192.0.2.128/25. Default: none.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -491,19 +491,19 @@ func schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"podSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "podSelector selects pods by labels: of the namespaces that namespaceSelector selects, or, without it, of this namespace. One without labels selects all.",
+							Description: "podSelector selects pods by labels: of the namespaces that namespaceSelector selects, or, without it, of this namespace. One without labels selects all. Default: all pods of the namespaces that namespaceSelector selects.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector"),
 						},
 					},
 					"namespaceSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespaceSelector selects namespaces by labels, and all pods in them where there is no podSelector. One without labels selects all. A namespace's name is its label kubernetes.io/metadata.name.",
+							Description: "namespaceSelector selects namespaces by labels, and all pods in them where there is no podSelector. One without labels selects all. A namespace's name is its label kubernetes.io/metadata.name. Default: this namespace.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector"),
 						},
 					},
 					"ipBlock": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ipBlock selects addresses.",
+							Description: "ipBlock selects addresses, in place of pods: those outside of the cluster as the network shows them. It excludes podSelector and namespaceSelector. Default: none.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock"),
 						},
 					},
@@ -529,7 +529,7 @@ func schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "from are more clients that may reach the engine's port, at most 16. Default: none.",
+							Description: "from are the clients, at most 16, that may reach the engine's port besides the pods of the same namespace and the operator. Default: none.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -557,19 +557,19 @@ func schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"cpu": {
 						SchemaProps: spec.SchemaProps{
-							Description: "cpu is processor time in CPUs: 500m is half of one. A fraction needs quotes: \"0.5\".",
+							Description: "cpu is processor time, in CPUs: 500m is half of one. A fraction needs quotes: \"0.5\". Default: as said of requests and of limits.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "memory is in bytes: 512Mi, 2Gi.",
+							Description: "memory is the working memory, in bytes: 512Mi, 2Gi. Above its limit the kernel kills the server. Default: as said of requests and of limits.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"ephemeral-storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ephemeral-storage is the node's disk space for logs and, in a database without storage, for its data; in bytes: 1Gi.",
+							Description: "ephemeral-storage is the node's disk space for logs and, in a database without storage, for its data, in bytes: 1Gi. Above its limit the kubelet evicts the member. Default: as said of requests and of limits.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
@@ -590,7 +590,7 @@ func schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref common.ReferenceC
 				Properties: map[string]spec.Schema{
 					"requests": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requests is what the scheduler sets aside for each member. Default: the limits, where those are set.",
+							Description: "requests is what the scheduler sets aside for each member. Default: of each kind the limit, where that is set, and otherwise nothing.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts"),
 						},
 					},
@@ -650,7 +650,7 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 					},
 					"retention": {
 						SchemaProps: spec.SchemaProps{
-							Description: "retention says what becomes of the volumes. It can be changed at any time.",
+							Description: "retention says what becomes of the volumes when they are no longer used. Default: they are kept. It can be changed at any time.",
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention"),
 						},
 					},

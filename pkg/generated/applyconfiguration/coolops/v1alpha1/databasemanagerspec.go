@@ -43,12 +43,13 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// and version, laid out as the upstream image is. At most 512 characters,
 	// no white space. Default: the upstream image of the version.
 	Image *string `json:"image,omitempty"`
-	// storage asks for a volume for each member. Without it the database is
-	// ephemeral: its data goes with its pod. It can't be added or removed later.
+	// storage asks for a volume for each member. Default: none; the database is
+	// ephemeral then, and its data goes with its pod. It can't be added or
+	// removed later.
 	Storage *StorageSpecApplyConfiguration `json:"storage,omitempty"`
 	// networkPolicy says who may reach the members, besides the pods of the same
-	// namespace and the operator. It counts where the cluster's network enforces
-	// NetworkPolicies.
+	// namespace and the operator. Default: nobody else. It counts where the
+	// cluster's network enforces NetworkPolicies. It can be changed at any time.
 	NetworkPolicy *NetworkPolicySpecApplyConfiguration `json:"networkPolicy,omitempty"`
 	// resources are the CPU time, memory and scratch space of each member's
 	// database container. Default: none asked for and no limit. A change

@@ -9,9 +9,11 @@ package v1alpha1
 //
 // IPBlock is a range of addresses.
 type IPBlockApplyConfiguration struct {
-	// cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64.
+	// cidr is the range, such as 192.0.2.0/24 or 2001:db8::/64, in at most 64
+	// characters.
 	CIDR *string `json:"cidr,omitempty"`
-	// except are ranges within cidr that aren't meant, at most 16. Default: none.
+	// except are ranges within cidr, at most 16, that aren't selected, such as
+	// 192.0.2.128/25. Default: none.
 	Except []string `json:"except,omitempty"`
 }
 

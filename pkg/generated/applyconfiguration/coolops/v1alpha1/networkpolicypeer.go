@@ -13,12 +13,15 @@ package v1alpha1
 type NetworkPolicyPeerApplyConfiguration struct {
 	// podSelector selects pods by labels: of the namespaces that namespaceSelector
 	// selects, or, without it, of this namespace. One without labels selects all.
+	// Default: all pods of the namespaces that namespaceSelector selects.
 	PodSelector *LabelsSelectorApplyConfiguration `json:"podSelector,omitempty"`
 	// namespaceSelector selects namespaces by labels, and all pods in them where
 	// there is no podSelector. One without labels selects all. A namespace's name
-	// is its label kubernetes.io/metadata.name.
+	// is its label kubernetes.io/metadata.name. Default: this namespace.
 	NamespaceSelector *LabelsSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
-	// ipBlock selects addresses.
+	// ipBlock selects addresses, in place of pods: those outside of the cluster
+	// as the network shows them. It excludes podSelector and namespaceSelector.
+	// Default: none.
 	IPBlock *IPBlockApplyConfiguration `json:"ipBlock,omitempty"`
 }
 

@@ -9,8 +9,8 @@ package v1alpha1
 //
 // NetworkPolicySpec says who may reach the members.
 type NetworkPolicySpecApplyConfiguration struct {
-	// from are more clients that may reach the engine's port, at most 16.
-	// Default: none.
+	// from are the clients, at most 16, that may reach the engine's port besides
+	// the pods of the same namespace and the operator. Default: none.
 	From []NetworkPolicyPeerApplyConfiguration `json:"from,omitempty"`
 }
 

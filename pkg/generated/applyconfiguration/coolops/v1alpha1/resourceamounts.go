@@ -13,13 +13,15 @@ import (
 //
 // ResourceAmounts is an amount of each kind of compute resource.
 type ResourceAmountsApplyConfiguration struct {
-	// cpu is processor time in CPUs: 500m is half of one. A fraction needs
-	// quotes: "0.5".
+	// cpu is processor time, in CPUs: 500m is half of one. A fraction needs
+	// quotes: "0.5". Default: as said of requests and of limits.
 	CPU *resource.Quantity `json:"cpu,omitempty"`
-	// memory is in bytes: 512Mi, 2Gi.
+	// memory is the working memory, in bytes: 512Mi, 2Gi. Above its limit the
+	// kernel kills the server. Default: as said of requests and of limits.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// ephemeral-storage is the node's disk space for logs and, in a database
-	// without storage, for its data; in bytes: 1Gi.
+	// without storage, for its data, in bytes: 1Gi. Above its limit the kubelet
+	// evicts the member. Default: as said of requests and of limits.
 	EphemeralStorage *resource.Quantity `json:"ephemeral-storage,omitempty"`
 }
 

@@ -10,8 +10,8 @@ package v1alpha1
 // ResourceRequirements are the requests and limits of one container: the part
 // of core/v1 ResourceRequirements that a database container has a use for.
 type ResourceRequirementsApplyConfiguration struct {
-	// requests is what the scheduler sets aside for each member. Default: the
-	// limits, where those are set.
+	// requests is what the scheduler sets aside for each member. Default: of each
+	// kind the limit, where that is set, and otherwise nothing.
 	Requests *ResourceAmountsApplyConfiguration `json:"requests,omitempty"`
 	// limits is the most that each member may use. Default: no limit.
 	Limits *ResourceAmountsApplyConfiguration `json:"limits,omitempty"`

@@ -21,7 +21,8 @@ type StorageSpecApplyConfiguration struct {
 	// storageClassName is the StorageClass of the volumes. Default: the
 	// cluster's default class when the volume is created. It can't be changed.
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// retention says what becomes of the volumes. It can be changed at any time.
+	// retention says what becomes of the volumes when they are no longer used.
+	// Default: they are kept. It can be changed at any time.
 	Retention *StorageRetentionApplyConfiguration `json:"retention,omitempty"`
 }
 
