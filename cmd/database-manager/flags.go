@@ -35,6 +35,7 @@ type flags struct {
 	logFormat      string
 	verbosity      int
 	version        bool
+	licenses       bool
 	// usage is what --help prints.
 	usage string
 }
@@ -67,6 +68,7 @@ func parseFlags(arguments []string) (flags, error) {
 	set.StringVar(&read.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
 	set.IntVarP(&read.verbosity, "v", "v", 0, "`level` of detail of the log: 0 for changes that were made, 2 for decisions, 4 and more for requests")
 	set.BoolVar(&read.version, "version", false, "print the version, and end")
+	set.BoolVar(&read.licenses, "licenses", false, "print the licences of what this program contains, and end")
 	read.usage = usageHead + set.FlagUsages()
 	if err := set.Parse(arguments); err != nil {
 		return read, err

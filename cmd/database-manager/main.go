@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,11 @@ import (
 
 	"coolops.cn/database-manager/internal/app"
 )
+
+// licenses are the texts that every copy of this program has to carry.
+//
+//go:embed licenses.txt
+var licenses string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,6 +48,9 @@ func run(ctx context.Context, arguments []string) int {
 		return 2
 	case flags.version:
 		fmt.Println(version())
+		return 0
+	case flags.licenses:
+		fmt.Print(licenses)
 		return 0
 	}
 	logger := flags.logger(os.Stderr)

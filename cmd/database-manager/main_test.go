@@ -103,10 +103,19 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	}
 	for _, flag := range []string{
 		"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
-		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace",
+		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace", "--licenses",
 	} {
 		if !strings.Contains(read.usage, flag) {
 			t.Errorf("no %s in\n%s", flag, read.usage)
+		}
+	}
+}
+
+// TestTheProgramCarriesTheLicencesOfWhatItContains looks for one text of each kind.
+func TestTheProgramCarriesTheLicencesOfWhatItContains(t *testing.T) {
+	for _, text := range []string{"Apache License", "Mozilla Public License", "The Go Authors", "k8s.io/client-go v", "github.com/jackc/pgx/v5 v"} {
+		if !strings.Contains(licenses, text) {
+			t.Errorf("no %q among the licences", text)
 		}
 	}
 }
@@ -118,6 +127,7 @@ func TestTheExitCodeSaysWhatHappened(t *testing.T) {
 	}{
 		"help":                          {[]string{"--help"}, 0},
 		"a version":                     {[]string{"--version"}, 0},
+		"licences":                      {[]string{"--licenses"}, 0},
 		"a wrong flag":                  {[]string{"--nope"}, 2},
 		"a missing kubeconfig":          {[]string{"--kubeconfig=testdata/nothing"}, 1},
 		"a controller that there isn't": {[]string{"--controllers=bar"}, 2},
