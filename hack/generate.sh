@@ -3,7 +3,8 @@
 #
 # Makes everything in this repository that is generated, in place: the companions
 # of the API types, the clients in pkg/generated, the CustomResourceDefinition,
-# and the manifests to install from. It begins by deleting all that, so run
+# the manifests to install from, the pages of docs that follow from the code, and
+# the licences of what is linked in. It begins by deleting most of that, so run
 # hack/update.sh or hack/verify.sh, which run this on a copy.
 
 set -o errexit -o nounset -o pipefail
@@ -134,3 +135,19 @@ bundle config/operator.yaml "${operator[@]}"
 bundle config/install.yaml "${crds[@]}" "${operator[@]}"
 bundle config/operator-namespaced.yaml "${namespaced[@]}"
 namespace config/operator-namespaced.yaml
+
+# page FILE COMMAND… writes what the command prints, once it has succeeded.
+page() {
+	local target=$1
+	shift
+	echo "${target}" >&2
+	"$@" >"${scratch}/page"
+	cat "${scratch}/page" >"${target}"
+}
+
+page docs/reference.md go run ./hack/docgen reference "${crds[@]}"
+# Only the tables in it are generated.
+cp docs/engines.md "${scratch}/engines.md"
+page docs/engines.md go run ./hack/docgen engines <"${scratch}/engines.md"
+page docs/licenses.md go run ./hack/licenses table ./cmd/database-manager
+page cmd/database-manager/licenses.txt go run ./hack/licenses texts ./cmd/database-manager

@@ -17,10 +17,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "${copy}"' EXIT
 
-# All that the generators read and write.
+# All that the generators read and write: folders, and single files in folders
+# that are read only.
 readonly sources=(go.mod go.sum hack pkg config)
+readonly read_only=(cmd internal docs)
+readonly pages=(docs/reference.md docs/engines.md docs/licenses.md cmd/database-manager/licenses.txt)
 
-cp -R "${sources[@]}" "${copy}"
+cp -R "${sources[@]}" "${read_only[@]}" "${copy}"
 if ! "${copy}/hack/generate.sh" >"${copy}/log" 2>&1; then
 	cat "${copy}/log" >&2
 	echo "hack/generate.sh fails; its output is above" >&2
@@ -37,11 +40,14 @@ if [[ ${1:-} != --check ]]; then
 	cp -R "${copy}/pkg/generated" pkg/generated
 	cp -R "${copy}/config/crd" config/crd
 	cp "${copy}"/config/{crds,operator,operator-namespaced,install}.yaml config
+	for page in "${pages[@]}"; do
+		cp "${copy}/${page}" "${page}"
+	done
 	exit
 fi
 
 stale=false
-for source in "${sources[@]}"; do
+for source in "${sources[@]}" "${pages[@]}"; do
 	diff --recursive --unified --new-file "${source}" "${copy}/${source}" || stale=true
 done
 if "${stale}"; then

@@ -77,6 +77,8 @@ var rules = []rule{
 
 	// What stands beside: tools, tests, and the steps of the articles.
 	{pattern: "internal/arch", own: []string{}},
+	// It writes pages about the engines.
+	{pattern: "hack/docgen", own: []string{"internal/engine/...", "internal/plan"}},
 	{pattern: "hack/...", own: []string{"pkg/..."}},
 	{pattern: "examples/...", own: []string{"examples/...", "pkg/..."}},
 	{pattern: "test/...", own: []string{"test/...", "internal/...", "pkg/..."}},
