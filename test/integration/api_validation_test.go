@@ -145,12 +145,75 @@ var refusedChanges = map[string][2]string{
 	},
 }
 
+// refusedAmounts are wrong amounts, of which each of the six in resources is
+// given each.
+var refusedAmounts = map[string]string{
+	"a word":           "lots",
+	"negative":         "-1",
+	"of 33 characters": `"` + strings.Repeat("1", 31) + `Gi"`,
+}
+
+// refusedPeers are entries of spec.networkPolicy.from.
+var refusedPeers = map[string]string{
+	"nothing selected":                      `{}`,
+	"pods and addresses at once":            `{podSelector: {}, ipBlock: {cidr: 192.0.2.0/24}}`,
+	"namespaces and addresses at once":      `{namespaceSelector: {}, ipBlock: {cidr: 192.0.2.0/24}}`,
+	"a range missing":                       `{ipBlock: {}}`,
+	"an address for a range":                `{ipBlock: {cidr: 192.0.2.1}}`,
+	"a range of 65 characters":              `{ipBlock: {cidr: "` + strings.Repeat("1", 65) + `"}}`,
+	"an exception that is no range":         `{ipBlock: {cidr: 192.0.2.0/24, except: [192.0.2.1]}}`,
+	"an exception of 65 characters":         `{ipBlock: {cidr: 192.0.2.0/24, except: ["` + strings.Repeat("1", 65) + `"]}}`,
+	"17 exceptions":                         `{ipBlock: {cidr: 192.0.2.0/24, except: [` + strings.Repeat("192.0.2.1/32, ", 17) + `]}}`,
+	"a pod label with a blank":              `{podSelector: {matchLabels: {app: "the shop"}}}`,
+	"a pod label of 64 characters":          `{podSelector: {matchLabels: {app: ` + strings.Repeat("a", 64) + `}}}`,
+	"a pod label's key of 318 characters":   `{podSelector: {matchLabels: {` + strings.Repeat("a", 318) + `: a}}}`,
+	"17 pod labels":                         `{podSelector: {matchLabels: {` + manyLabels(17) + `}}}`,
+	"a namespace label that ends in a dash": `{namespaceSelector: {matchLabels: {team: shop-}}}`,
+	"a namespace label of 64 characters":    `{namespaceSelector: {matchLabels: {team: ` + strings.Repeat("a", 64) + `}}}`,
+	"17 namespace labels":                   `{namespaceSelector: {matchLabels: {` + manyLabels(17) + `}}}`,
+	"expressions, which aren't supported":   `{podSelector: {matchExpressions: [{key: app, operator: Exists}]}}`,
+	"ports, which are always the engine's":  `{podSelector: {}, ports: [{port: 80}]}`,
+}
+
+func manyLabels(count int) string {
+	var list strings.Builder
+	for i := range count {
+		fmt.Fprintf(&list, "l%d: a, ", i)
+	}
+	return list.String()
+}
+
+// moreRefusedSpecs are those that are put together.
+func moreRefusedSpecs() map[string]string {
+	specs := map[string]string{
+		"networkPolicy with 17 clients":     `{deploymentName: orders, dbtype: redis, networkPolicy: {from: [` + strings.Repeat("{podSelector: {}}, ", 17) + `]}}`,
+		"storage size of 33 characters":     `{deploymentName: orders, dbtype: redis, storage: {size: "` + strings.Repeat("1", 31) + `Gi"}}`,
+		"retention of what doesn't exist":   `{deploymentName: orders, dbtype: redis, storage: {size: 1Gi, retention: {whenScaled: Delete}}}`,
+		"retention without storage":         `{deploymentName: orders, dbtype: redis, retention: {whenDeleted: Delete}}`,
+		"storageClassName of two mistakes":  `{deploymentName: orders, dbtype: redis, storage: {size: 1Gi, storageClassName: -Fast}}`,
+		"an image without quotes, a number": `{deploymentName: orders, dbtype: redis, image: 8}`,
+	}
+	for what, peer := range refusedPeers {
+		specs["networkPolicy with "+what] = `{deploymentName: orders, dbtype: redis, networkPolicy: {from: [` + peer + `]}}`
+	}
+	for _, part := range []string{"requests", "limits"} {
+		for _, resource := range []string{"cpu", "memory", "ephemeral-storage"} {
+			for what, amount := range refusedAmounts {
+				specs[fmt.Sprintf("%s of %s %s", part, resource, what)] = fmt.Sprintf(`{deploymentName: orders, dbtype: redis, resources: {%s: {%s: %s}}}`, part, resource, amount)
+			}
+		}
+	}
+	return specs
+}
+
 // TestRefusals compares every message that a user may get from the API server
 // with testdata/admission.golden, so that each is read by a person once.
 func TestRefusals(t *testing.T) {
 	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
 	messages := map[string]string{}
-	for sentence, spec := range refusedSpecs {
+	refused := moreRefusedSpecs()
+	maps.Copy(refused, refusedSpecs)
+	for sentence, spec := range refused {
 		_, err := client.Create(t.Context(), database(t, "orders", spec), strict)
 		messages["create: "+sentence] = refusal(t, sentence, err)
 	}
