@@ -17,6 +17,7 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		plan.IsRolling = len(snapshot.Members) > 0
 		return true
 	}
+	plan.IsRolling = snapshot.workloadRolls()
 	for _, member := range snapshot.Members {
 		why := snapshot.outdated(member)
 		if why == "" {
@@ -51,6 +52,23 @@ func (s Snapshot) outdated(member Member) string {
 		return ""
 	}
 	return fmt.Sprintf("it runs revision %s, wanted is %s", revision, statefulSet.Status.UpdateRevision)
+}
+
+// workloadRolls tells whether the workload was changed, and its controller
+// hasn't carried that out. Until it has seen the change, nobody can tell which
+// members run what is wanted. One that it never saw is new.
+func (s Snapshot) workloadRolls() bool {
+	var generation, observed int64
+	switch workload := s.Objects[s.workloadRef()].(type) {
+	case *appsv1.StatefulSet:
+		generation, observed = workload.Generation, workload.Status.ObservedGeneration
+	case *appsv1.Deployment:
+		generation, observed = workload.Generation, workload.Status.ObservedGeneration
+		if workload.Status.Replicas > workload.Status.UpdatedReplicas {
+			return true
+		}
+	}
+	return observed > 0 && observed < generation
 }
 
 // writes tells whether the plan changes the object.
