@@ -130,23 +130,12 @@ func TestASecretThatIsLostIsTold(t *testing.T) {
 func TestOldObjectsThatWouldBeRefusedTodayHarmNobody(t *testing.T) {
 	namespace := newNamespace(t)
 	t.Cleanup(func() { installDatabaseCRD(t, func(map[string]any) {}) })
-	installDatabaseCRD(t, func(schema map[string]any) { removeRules(schema) })
-	client := env.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("databasemanagers")).Namespace(namespace)
-	specs := map[string]string{
-		"no-replicas":     `{"deploymentName":"db-0","dbtype":"redis","replicas":0}`,
-		"many-replicas":   `{"deploymentName":"db-1","dbtype":"redis","replicas":11}`,
-		"negative":        `{"deploymentName":"db-2","dbtype":"redis","replicas":-1}`,
-		"unknown-engine":  `{"deploymentName":"db-3","dbtype":"oracle"}`,
-		"no-engine":       `{"deploymentName":"db-4"}`,
-		"no-name":         `{"deploymentName":"","dbtype":"redis"}`,
-		"long-name":       `{"deploymentName":"` + strings.Repeat("x", 60) + `","dbtype":"redis"}`,
-		"bad-name":        `{"deploymentName":"Bad_Name","dbtype":"redis"}`,
-		"no-spec":         `{}`,
-		"empty-storage":   `{"deploymentName":"db-5","dbtype":"redis","storage":{}}`,
-		"negative-volume": `{"deploymentName":"db-6","dbtype":"redis","storage":{"size":"-1Gi"}}`,
-		"bad-image":       `{"deploymentName":"db-7","dbtype":"redis","image":" "}`,
-		"bad-peer":        `{"deploymentName":"db-8","dbtype":"redis","networkPolicy":{"from":[{}]}}`,
-	}
+	installDatabaseCRD(t, func(spec map[string]any) {
+		clear(spec)
+		spec["type"], spec["x-kubernetes-preserve-unknown-fields"] = "object", true
+	})
+	client := env.dynamic.Resource(databaseResource).Namespace(namespace)
+	specs := oldSpecs()
 	for name, spec := range specs {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(`{"apiVersion":"coolops.cn/v1alpha1","kind":"DatabaseManager","metadata":{"name":"` + name + `"},"spec":` + spec + `}`)); err != nil {
@@ -173,15 +162,50 @@ func TestOldObjectsThatWouldBeRefusedTodayHarmNobody(t *testing.T) {
 	}
 }
 
-// installDatabaseCRD applies our CustomResourceDefinition, changed.
-func installDatabaseCRD(t *testing.T, change func(schema map[string]any)) {
+// oldSpecs are specs that our schema refuses, by the name of their object.
+func oldSpecs() map[string]string {
+	return map[string]string{
+		"no-replicas":     `{"deploymentName":"db-0","dbtype":"redis","replicas":0}`,
+		"many-replicas":   `{"deploymentName":"db-1","dbtype":"redis","replicas":11}`,
+		"unknown-engine":  `{"deploymentName":"db-3","dbtype":"oracle"}`,
+		"no-engine":       `{"deploymentName":"db-4"}`,
+		"no-name":         `{"deploymentName":"","dbtype":"redis"}`,
+		"long-name":       `{"deploymentName":"` + strings.Repeat("x", 60) + `","dbtype":"redis"}`,
+		"bad-name":        `{"deploymentName":"Bad_Name","dbtype":"redis"}`,
+		"no-spec":         `{}`,
+		"empty-storage":   `{"deploymentName":"db-5","dbtype":"redis","storage":{}}`,
+		"negative-volume": `{"deploymentName":"db-6","dbtype":"redis","storage":{"size":"-1Gi"}}`,
+		"bad-image":       `{"deploymentName":"db-7","dbtype":"redis","image":" "}`,
+		"bad-peer":        `{"deploymentName":"db-8","dbtype":"redis","networkPolicy":{"from":[{}]}}`,
+	}
+}
+
+// installDatabaseCRD applies our CustomResourceDefinition, with the schema of the
+// spec changed.
+func installDatabaseCRD(t *testing.T, change func(spec map[string]any)) {
 	t.Helper()
 	manifests, err := readManifests(filepath.Join(repository, "config", "crd", "coolops.cn_databasemanagers.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	change(manifests[0].Object)
-	// A schema that was just replaced may still be the one that counts.
+	versions, _, _ := unstructured.NestedSlice(manifests[0].Object, "spec", "versions")
+	for _, version := range versions {
+		version, isMap := version.(map[string]any)
+		if !isMap {
+			t.Fatalf("a version is %v", version)
+		}
+		schema, exists, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec")
+		if err != nil || !exists {
+			t.Fatalf("there is no schema of the spec: %v", err)
+		}
+		change(schema)
+		if err := unstructured.SetNestedMap(version, schema, "schema", "openAPIV3Schema", "properties", "spec"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unstructured.SetNestedSlice(manifests[0].Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
 	if err := env.installCRD(context.WithoutCancel(t.Context()), manifests[0]); err != nil {
 		t.Fatal(err)
 	}
