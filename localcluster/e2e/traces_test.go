@@ -70,16 +70,8 @@ func columns(t *testing.T, path string, wanted ...int) string {
 // packetRules lists the host's rules, old and new, with the nft that is in a node's file system.
 func packetRules(t *testing.T) string {
 	t.Helper()
-	user, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots, err := filepath.Glob(filepath.Join(user, "localcluster", "node-*", "rootfs"))
-	if err != nil || len(roots) == 0 {
-		t.Fatalf("no node's file system in the cache (%v): run localcluster build", err)
-	}
 	command := exec.CommandContext(t.Context(), "/usr/sbin/nft", "--stateless", "list", "ruleset")
-	command.SysProcAttr, command.Dir = &syscall.SysProcAttr{Chroot: roots[0]}, "/"
+	command.SysProcAttr, command.Dir = &syscall.SysProcAttr{Chroot: nodeRoot(t)}, "/"
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("list packet rules: %v: %s", err, output)
@@ -91,6 +83,20 @@ func packetRules(t *testing.T) string {
 		}
 	}
 	return string(output)
+}
+
+// nodeRoot is the file system of a node, with its nft.
+func nodeRoot(t *testing.T) string {
+	t.Helper()
+	user, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := filepath.Glob(filepath.Join(user, "localcluster", "node-*", "rootfs"))
+	if err != nil || len(roots) == 0 {
+		t.Fatalf("no node's file system in the cache (%v): run localcluster build", err)
+	}
+	return roots[0]
 }
 
 func (h host) mustBeAsBefore(t *testing.T, when string) {

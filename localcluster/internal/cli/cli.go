@@ -17,6 +17,8 @@ import (
 	"coolops.cn/database-manager/localcluster/internal/cache"
 	"coolops.cn/database-manager/localcluster/internal/cluster"
 	"coolops.cn/database-manager/localcluster/internal/images"
+	"coolops.cn/database-manager/localcluster/internal/networkpolicy"
+	"coolops.cn/database-manager/localcluster/internal/node"
 	"coolops.cn/database-manager/localcluster/internal/progress"
 )
 
@@ -315,6 +317,9 @@ func (s *settings) internal() []*cobra.Command {
 		}},
 		{Use: cluster.NodeCommand, Hidden: true, Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
 			return cluster.RunNode(args[0])
+		}},
+		{Use: node.NetworkPolicyCommand, Hidden: true, Args: cobra.ExactArgs(3), RunE: func(command *cobra.Command, args []string) error {
+			return networkpolicy.Run(command.Context(), networkpolicy.Node{Name: args[0], PodCIDR: args[1]}, args[2])
 		}},
 		{Use: cluster.ExecCommand, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) error {
 			return cluster.RunExec(args)

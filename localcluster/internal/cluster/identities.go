@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	adminIdentity     = "admin"
-	kubeProxyIdentity = "kube-proxy"
+	adminIdentity         = "admin"
+	kubeProxyIdentity     = "kube-proxy"
+	networkPolicyIdentity = "network-policy"
 )
 
 func kubeletIdentity(node string) string { return "kubelet-" + node }
@@ -30,6 +31,8 @@ func (c *Cluster) writePKI(config Config) error {
 		{Name: "kube-scheduler", User: "system:kube-scheduler", Server: inside},
 		{Name: "volume-provisioner", User: "localcluster:volume-provisioner", Groups: []string{"system:masters"}, Server: inside},
 		{Name: kubeProxyIdentity, User: "system:kube-proxy", Server: inside},
+		// No role of Kubernetes' own reads policies and pods, and one of ours would come after the node that waits for it.
+		{Name: networkPolicyIdentity, User: "localcluster:network-policy", Groups: []string{"system:masters"}, Server: inside},
 	}
 	for _, node := range config.Nodes {
 		identities = append(identities, pki.Identity{

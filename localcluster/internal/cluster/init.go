@@ -183,10 +183,11 @@ func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
 	return node.Spec{
 		Name: name, Dir: c.path("nodes", name), RootFS: config.NodeRoot,
 		Kubelet: config.Binaries[build.Kubelet.Name], KubeProxy: config.Binaries[build.KubeProxy.Name],
-		KubeletKubeconfig:   c.path("pki", kubeletIdentity(name)+".kubeconfig"),
-		KubeProxyKubeconfig: c.path("pki", kubeProxyIdentity+".kubeconfig"),
-		AuthorityFile:       c.path("pki", "ca.crt"),
-		Volumes:             c.path("volumes", name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
+		KubeletKubeconfig:       c.path("pki", kubeletIdentity(name)+".kubeconfig"),
+		KubeProxyKubeconfig:     c.path("pki", kubeProxyIdentity+".kubeconfig"),
+		NetworkPolicyKubeconfig: c.path("pki", networkPolicyIdentity+".kubeconfig"),
+		AuthorityFile:           c.path("pki", "ca.crt"),
+		Volumes:                 c.path("volumes", name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
 		Snapshotter: node.SnapshotterFor(c.Dir),
 		IP:          network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
 	}

@@ -60,9 +60,10 @@ func (s Spec) writeFiles(root string) error {
 		}
 	}
 	for path, source := range map[string]string{
-		etcKubernetes + "/kubelet.kubeconfig":    s.KubeletKubeconfig,
-		etcKubernetes + "/kube-proxy.kubeconfig": s.KubeProxyKubeconfig,
-		etcKubernetes + "/ca.crt":                s.AuthorityFile,
+		etcKubernetes + "/kubelet.kubeconfig":        s.KubeletKubeconfig,
+		etcKubernetes + "/kube-proxy.kubeconfig":     s.KubeProxyKubeconfig,
+		etcKubernetes + "/network-policy.kubeconfig": s.NetworkPolicyKubeconfig,
+		etcKubernetes + "/ca.crt":                    s.AuthorityFile,
 	} {
 		content, err := os.ReadFile(source)
 		if err != nil {

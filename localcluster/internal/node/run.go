@@ -16,6 +16,7 @@ import (
 
 	"coolops.cn/database-manager/localcluster/internal/cgroup"
 	"coolops.cn/database-manager/localcluster/internal/filelock"
+	"coolops.cn/database-manager/localcluster/internal/networkpolicy"
 )
 
 // Run turns this process, the first of its pid, mount, network and UTS namespaces, into the node. It returns when
@@ -43,6 +44,9 @@ func Run(spec Spec) error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		return err
 	}
+	if err := networkpolicy.Close(context.Background(), spec.PodCIDR); err != nil {
+		return fmt.Errorf("isolate pods until their policies are known: %w", err)
+	}
 	return supervise(services)
 }
 
@@ -57,7 +61,11 @@ func (s Spec) services() ([]*service, error) {
 		"--hostname-override=" + s.Name, "--node-ip=" + s.IP.String(), "--v=2",
 	}}
 	kubeProxy := &service{name: "kube-proxy", args: []string{kubeProxyPath, "--config=" + etcKubernetes + "/kube-proxy.yaml"}}
-	all := []*service{containerd, kubelet, kubeProxy}
+	// It is this program itself, which is out of sight in the node's root.
+	networkPolicy := &service{name: "network-policy", args: []string{
+		"/proc/self/exe", NetworkPolicyCommand, s.Name, s.PodCIDR, etcKubernetes + "/network-policy.kubeconfig",
+	}}
+	all := []*service{containerd, kubelet, kubeProxy, networkPolicy}
 	for _, service := range all {
 		// Opened here: the host's files aren't in sight later.
 		log, err := os.OpenFile(filepath.Join(s.Logs, s.Name+"-"+service.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

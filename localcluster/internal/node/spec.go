@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node runs one Kubernetes node: containerd, kubelet and kube-proxy in namespaces of their own, on a root
-// file system of Debian packages. When the node's first process ends, the kernel ends and unmounts all the rest.
+// Package node runs one Kubernetes node: containerd, kubelet, kube-proxy and what enforces NetworkPolicies, in
+// namespaces of their own, on a root file system of Debian packages. When the node's first process ends, the kernel
+// ends and unmounts all the rest.
 package node
 
 import (
@@ -22,10 +23,11 @@ type Spec struct {
 	// Kubelet and KubeProxy are the paths of the binaries.
 	Kubelet   string `json:"kubelet"`
 	KubeProxy string `json:"kubeProxy"`
-	// Kubeconfigs of the kubelet and of kube-proxy, and the cluster's certificate authority.
-	KubeletKubeconfig   string `json:"kubeletKubeconfig"`
-	KubeProxyKubeconfig string `json:"kubeProxyKubeconfig"`
-	AuthorityFile       string `json:"authorityFile"`
+	// Kubeconfigs of the node's programs, and the cluster's certificate authority.
+	KubeletKubeconfig       string `json:"kubeletKubeconfig"`
+	KubeProxyKubeconfig     string `json:"kubeProxyKubeconfig"`
+	NetworkPolicyKubeconfig string `json:"networkPolicyKubeconfig"`
+	AuthorityFile           string `json:"authorityFile"`
 	// Volumes is the folder of the node's local volumes.
 	Volumes string `json:"volumes"`
 	// Logs is the folder of the components' logs.
@@ -42,6 +44,9 @@ type Spec struct {
 
 // AliveFile is locked by the node's first process; by it the node is found from outside.
 func (s Spec) AliveFile() string { return filepath.Join(s.Dir, "alive") }
+
+// NetworkPolicyCommand is the hidden command by which this program enforces NetworkPolicies on a node.
+const NetworkPolicyCommand = "internal-network-policy"
 
 // PauseImage holds a pod's namespaces.
 const PauseImage = "localcluster.internal/pause:1"
