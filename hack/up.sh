@@ -54,8 +54,7 @@ cat <<END
 
 The database answered. To go on:
 
-  export KUBECONFIG=$(cluster kubeconfig)
-  alias kubectl='${PWD}/bin/localcluster --name ${name} kubectl --'
+  eval "\$($(printf %q "${PWD}/bin/localcluster") --name ${name} env)"
 
   kubectl get databasemanagers               # or: dm
   kubectl describe dm orders

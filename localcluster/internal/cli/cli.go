@@ -75,7 +75,7 @@ and installs the package mmdebstrap where it is missing; later ones take seconds
 	flags.StringVar(&s.stateDir, "state-dir", "", "folder that holds each cluster's state folder (default: localcluster in XDG_STATE_HOME or ~/.local/state)")
 	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
 	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
-	root.AddCommand(s.up(), s.down(), s.status(), s.kubeconfig(), s.kubectl(), s.logs(),
+	root.AddCommand(s.up(), s.down(), s.status(), s.env(), s.kubeconfig(), s.kubectl(), s.logs(),
 		s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
 	root.AddCommand(s.internal()...)
 	return root
@@ -130,6 +130,25 @@ func (s *settings) status() *cobra.Command {
 				return err
 			}
 			return c.Status(command.Context(), command.OutOrStdout())
+		},
+	}
+}
+
+func (s *settings) env() *cobra.Command {
+	return &cobra.Command{
+		Use: "env", Short: "Print the lines that make kubectl and other clients in a shell use the cluster", Args: cobra.NoArgs,
+		Example: `  eval "$(localcluster env)"`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			lines, err := c.Env()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(command.OutOrStdout(), lines)
+			return err
 		},
 	}
 }
