@@ -18,9 +18,9 @@ say() { printf '\n==> %s\n' "$*"; }
 cluster() { bin/localcluster --name "${name}" "$@"; }
 kubectl() { cluster kubectl -- "$@"; }
 
-# show runs a command and prints it first.
+# show runs a command and prints it first, as a shell that traces does.
 show() {
-	printf '$ %s\n' "$*"
+	printf '+ %s\n' "$*"
 	"$@"
 }
 

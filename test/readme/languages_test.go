@@ -75,6 +75,21 @@ func headingTexts(document Document) []string {
 	return texts
 }
 
+// Sections of README.md that are played, each in a session of its own.
+const (
+	seeItWork = "See it work"
+	installIt = "Install it on a cluster"
+)
+
+func TestEveryCommandOfTheReadmeIsPlayed(t *testing.T) {
+	document, _ := documents(t, "README.md")
+	for _, block := range document.Blocks {
+		if block.Info != "yaml" && (block.Info != "console" || block.Section != seeItWork && block.Section != installIt) {
+			t.Errorf("%s:%d: nothing plays a block of %q in the section %q", document.Path, block.Line, block.Info, block.Section)
+		}
+	}
+}
+
 func TestAnExampleIsAsLongAsOneReads(t *testing.T) {
 	const most = 150
 	for _, path := range exampleFiles(t, "main.go") {

@@ -46,14 +46,14 @@ func TestHowToGetACluster(t *testing.T) {
 
 // TestSeeItWork plays what the README shows first: it ends with make down.
 func TestSeeItWork(t *testing.T) {
-	start(t, withStateFolder(t)).play(t, "README.md", "See it work")
+	start(t, withStateFolder(t)).play(t, "README.md", seeItWork)
 }
 
 // TestInstallIt installs the operator as the README says, on a cluster without nodes.
 func TestInstallIt(t *testing.T) {
 	s := start(t, nil)
 	s.prepare(t, controlPlane(t))
-	s.play(t, "README.md", "Install it on a cluster")
+	s.play(t, "README.md", installIt)
 }
 
 // played is a session of a test.
