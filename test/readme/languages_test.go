@@ -30,7 +30,7 @@ func documents(t *testing.T, page string) (Document, Document) {
 // pages are the READMEs that are there in two languages.
 func pages(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "examples/README.md"}, exampleFiles(t, "README.md")...)
+	return append([]string{"README.md", "docs/controllers.md", "examples/README.md"}, exampleFiles(t, "README.md")...)
 }
 
 // exampleFiles are the paths of a file of every example, by their order.
