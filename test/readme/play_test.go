@@ -31,7 +31,9 @@ func TestExamples(t *testing.T) {
 			s := start(t, nil)
 			s.prepare(t, setup)
 			// The controllers make these in a new cluster when they get to it.
-			s.prepare(t, "kubectl --namespace=default wait --for=create --timeout=1m serviceaccount/default configmap/kube-root-ca.crt service/kubernetes")
+			for _, object := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt", "service/kubernetes"} {
+				s.prepare(t, "kubectl --namespace=default wait --for=create --timeout=1m "+object)
+			}
 			before := s.objects(t)
 			s.play(t, page)
 			s.mustBeAsBefore(t, before)
@@ -143,7 +145,7 @@ func (s played) prepare(t *testing.T, command string) string {
 // objects are the names of what a README could leave on a cluster.
 func (s played) objects(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(s.prepare(t, `kubectl get namespaces,customresourcedefinitions,clusterroles,clusterrolebindings -o name
+	return strings.Fields(s.prepare(t, `kubectl get namespaces,nodes,persistentvolumes,customresourcedefinitions,clusterroles,clusterrolebindings -o name
 kubectl --namespace=default get all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,persistentvolumeclaims -o name`))
 }
 
