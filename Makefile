@@ -51,7 +51,7 @@ test-faults: ## operators that are killed around each write, lose their lease, a
 
 .PHONY: examples
 examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one, ON=KUBECONFIG on a cluster of yours)
-	@FORMAT=standard-verbose hack/test.sh examples
+	@SHOW=1 hack/test.sh examples
 
 .PHONY: test-readme
 test-readme: ## what README.md and examples/README.md have one do, played (needs root)

@@ -18,7 +18,7 @@
 #   readme       what README.md and examples/README.md have one do, played (needs root)
 #
 # STEP=03 has examples play and test the third one alone; ON=FILE has it play them
-# on the cluster of that kubeconfig, and run no tests. FORMAT is gotestsum's.
+# on the cluster of that kubeconfig, and run no tests. SHOW=1 shows the sessions.
 #
 # It uses clusters of its own, which it removes, and so runs beside a make up.
 # Tests find what they need by these variables:
@@ -64,7 +64,7 @@ trap 'exit 130' INT TERM
 run_tests() {
 	local name=$1
 	shift
-	go tool -modfile=hack/tools/go.mod gotestsum --format="${FORMAT:-pkgname}" --format-hide-empty-pkg \
+	go tool -modfile=hack/tools/go.mod gotestsum --format="${format:-pkgname}" --format-hide-empty-pkg \
 		--hide-summary=skipped --jsonfile="${results}/${name}.json" -- -count=1 -shuffle=on "$@"
 }
 
@@ -167,11 +167,13 @@ step_examples() {
 		play_examples
 	)
 	# Not two packages at a time: each restarts the API server under the other.
+	local format=${SHOW:+testname}
 	run_tests examples -race -tags=examples -timeout=15m -p=1 -parallel=8 "./examples/${STEP:-}"*/
 }
 
 # play_examples plays what comes before the tests, which may leave a namespace that is on its way out.
 play_examples() {
+	local format=${SHOW:+standard-verbose}
 	run_tests examples-readme -tags=readme -timeout=60m -run="^TestExamples\$/${STEP:-}" ./test/readme
 }
 
