@@ -11,11 +11,10 @@ NAME ?= dev
 # The operator's image, as config/manager names it.
 IMAGE := coolops.cn/database-manager:v0.1.0
 
-# What examples runs: one step, such as 03, and the kubeconfig of the cluster that it uses.
+# The one example that examples runs, such as 03; all by default.
 STEP ?=
-ON ?=
 
-export NAME IMAGE STEP ON
+export NAME IMAGE STEP
 
 .PHONY: help
 help: ## list the targets
@@ -50,7 +49,7 @@ test-faults: ## operators that are killed around each write, lose their lease, a
 	@hack/test.sh faults
 
 .PHONY: examples
-examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one, ON=KUBECONFIG on a cluster of yours)
+examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one)
 	@SHOW=1 hack/test.sh examples
 
 .PHONY: test-readme

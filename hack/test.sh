@@ -17,8 +17,8 @@
 #   e2e          real databases on a real node (needs root)
 #   readme       what README.md and examples/README.md have one do, played (needs root)
 #
-# STEP=03 has examples play and test the third one alone; ON=FILE has it play them
-# on the cluster of that kubeconfig, and run no tests. SHOW=1 shows the sessions.
+# STEP=03 has examples play and test the third one alone, and SHOW=1 show what
+# is typed and printed.
 #
 # It uses clusters of its own, which it removes, and so runs beside a make up.
 # Tests find what they need by these variables:
@@ -145,12 +145,6 @@ step_faults() {
 }
 
 step_examples() {
-	if [[ -n ${ON:-} ]]; then
-		EXAMPLES_KUBECONFIG=$(realpath --canonicalize-existing "${ON}")
-		export EXAMPLES_KUBECONFIG
-		play_examples
-		return
-	fi
 	local name=test-examples-${id} restarted=test-restart-${id}
 	cluster_up "${name}" --control-plane-only --audit-log
 	cluster_up "${restarted}" --control-plane-only --audit-log
@@ -162,19 +156,15 @@ step_examples() {
 	export EXAMPLES_KUBECONFIG EXAMPLES_AUDIT_LOG EXAMPLES_RESTART EXAMPLES_RESTART_KUBECONFIG EXAMPLES_BIN
 	local variables
 	variables=$(bin/localcluster --name "${name}" env)
+	# First, since tests may leave a namespace that is on its way out.
 	(
 		eval "${variables}"
-		play_examples
+		format=${SHOW:+standard-verbose}
+		run_tests examples-readme -tags=readme -timeout=60m -run="^TestExamples\$/${STEP:-}" ./test/readme
 	)
 	# Not two packages at a time: each restarts the API server under the other.
 	local format=${SHOW:+testname}
 	run_tests examples -race -tags=examples -timeout=15m -p=1 -parallel=8 "./examples/${STEP:-}"*/
-}
-
-# play_examples plays what comes before the tests, which may leave a namespace that is on its way out.
-play_examples() {
-	local format=${SHOW:+standard-verbose}
-	run_tests examples-readme -tags=readme -timeout=60m -run="^TestExamples\$/${STEP:-}" ./test/readme
 }
 
 step_localcluster() {
