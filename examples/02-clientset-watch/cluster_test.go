@@ -236,6 +236,7 @@ func TestAWrongTokenIsSaidAndARightOneHealsIt(t *testing.T) {
 	p := start(t, nil, "--kubeconfig="+c.kubeconfigWith(t, c.config.Host, c.config.CAData, clientcmdapi.AuthInfo{TokenFile: tokenFile}))
 	p.expect(t, "Unauthorized: see whether the kubeconfig's credentials have expired; trying again")
 	writeFile(t, tokenFile, right)
+	// client-go reads it again 50 seconds after the last time.
 	p.expect(t, "WATCHING from version ")
 }
 
