@@ -11,7 +11,10 @@ NAME ?= dev
 # The operator's image, as config/manager names it.
 IMAGE := coolops.cn/database-manager:v0.1.0
 
-export NAME IMAGE
+# The one example that examples runs, such as 03; all by default.
+STEP ?=
+
+export NAME IMAGE STEP
 
 .PHONY: help
 help: ## list the targets
@@ -44,6 +47,14 @@ test-integration: ## tests against a real API server, without nodes
 .PHONY: test-faults
 test-faults: ## operators that are killed around each write, lose their lease, and rest, on a real API server
 	@hack/test.sh faults
+
+.PHONY: examples
+examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one)
+	@SHOW=1 hack/test.sh examples
+
+.PHONY: test-readme
+test-readme: ## what README.md and examples/README.md have one do, played (needs root)
+	@hack/test.sh readme
 
 .PHONY: test-e2e
 test-e2e: ## tests with real databases on a real node (needs root)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes everything in this repository that is generated, in place: the companions
-# of the API types, the clients in pkg/generated, the CustomResourceDefinition,
-# the manifests to install from, the pages of docs that follow from the code, and
-# the licences of what is linked in. It begins by deleting most of that, so run
-# hack/update.sh or hack/verify.sh, which run this on a copy.
+# of the API types, the clients in pkg/generated, the CustomResourceDefinitions,
+# the manifests to install from, the same for the Student of the examples, the
+# pages of docs that follow from the code, and the licences of what is linked in.
+# It begins by deleting most of that, so run hack/update.sh or hack/verify.sh,
+# which run this on a copy.
 
 set -o errexit -o nounset -o pipefail
 
@@ -15,6 +16,7 @@ readonly module=coolops.cn/database-manager
 readonly groups=(coolops/v1alpha1 samplecontroller/v1alpha1)
 readonly apis=("${groups[@]/#/${module}/pkg/apis/}")
 readonly generated=pkg/generated
+readonly student=examples/06-student-crd
 readonly boilerplate=hack/boilerplate.go.txt
 
 scratch=$(mktemp -d)
@@ -33,14 +35,16 @@ code() {
 	generator "$@" --go-header-file="${boilerplate}"
 }
 
-# into SUBFOLDER prints the flags that send output to pkg/generated/SUBFOLDER.
+# into SUBFOLDER [BASE] prints the flags that send output to BASE/SUBFOLDER; BASE
+# is pkg/generated unless given.
 into() {
-	printf -- '--output-dir=%s\n--output-pkg=%s\n' "${generated}/$1" "${module}/${generated}/$1"
+	local folder=${2:-${generated}}/$1
+	printf -- '--output-dir=%s\n--output-pkg=%s\n' "${folder}" "${module}/${folder}"
 }
 
 # Starting from nothing, so that what is no longer generated goes.
-find pkg/apis -name 'zz_generated.*.go' -delete
-rm -rf "${generated}" config/crd
+find pkg/apis "${student}/apis" -name 'zz_generated.*.go' -delete
+rm -rf "${generated}" config/crd "${student}"/{generated,crd.yaml}
 
 mapfile -t openapi < <(into openapi)
 mapfile -t applyconfiguration < <(into applyconfiguration)
@@ -78,6 +82,15 @@ code informer-gen "${informers[@]}" \
 	--listers-package="${module}/${generated}/listers" "${apis[@]}"
 
 generator controller-gen crd paths=./pkg/apis/... output:crd:dir=config/crd
+
+# The Student of the examples: a type, its CustomResourceDefinition and a client.
+mapfile -t clientset < <(into clientset "${student}/generated")
+code deepcopy-gen --output-file=zz_generated.deepcopy.go "${module}/${student}/apis/coolops/v1"
+code register-gen --output-file=zz_generated.register.go "${module}/${student}/apis/coolops/v1"
+code client-gen "${clientset[@]}" --clientset-name=versioned --fake-clientset=false \
+	--input-base="${module}/${student}/apis" --input=coolops/v1
+generator controller-gen crd "paths=./${student}/apis/..." "output:crd:dir=${scratch}/crd"
+mv "${scratch}/crd/coolops.io_students.yaml" "${student}/crd.yaml"
 
 # bundle TARGET SOURCE... writes the manifests one after the other into one file.
 bundle() {

@@ -12,17 +12,38 @@
 #   engines      tests against the real database servers, as plain processes
 #   integration  tests against a real API server
 #   faults       operators that die, stop and lose their lease, on a real API server
+#   examples     the examples' READMEs, played, and their tests, on a real API server
 #   localcluster the local cluster's own tests (needs root)
 #   e2e          real databases on a real node (needs root)
+#   readme       what README.md and examples/README.md have one do, played (needs root)
+#
+# STEP=03 has examples play and test the third one alone, and SHOW=1 show what
+# is typed and printed.
 #
 # It uses clusters of its own, which it removes, and so runs beside a make up.
+# Tests find what they need by these variables:
+#
+#   TEST_KUBECONFIG              administrator's kubeconfig of the integration tests' cluster
+#   FAULTS_KUBECONFIG            the same for the fault tests
+#   FAULTS_AUDIT_LOG             that cluster's audit log, a JSON object a line
+#   FAULTS_OPERATOR              the operator's binary
+#   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
+#   EXAMPLES_KUBECONFIG          administrator's kubeconfig of the examples' cluster
+#   EXAMPLES_AUDIT_LOG           that cluster's audit log, a JSON object a line
+#   EXAMPLES_RESTART             command that kills the API server of another cluster, keeps it away for 3 s, and
+#                                returns when it is back on the same data and port
+#   EXAMPLES_RESTART_KUBECONFIG  administrator's kubeconfig of that one; no two packages are tested at a time
+#   EXAMPLES_BIN                 folder with database-manager and localcluster
+#   LOCALCLUSTER                 the localcluster command that its own tests run
+#   LOCALCLUSTER_SOURCE          folder of its module
+#
 # It prints how long each step took, and ends with a summary of all tests.
 
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly all=(build verify lint unit engines integration faults localcluster e2e)
+readonly all=(build verify lint unit engines integration faults examples localcluster e2e readme)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -43,7 +64,7 @@ trap 'exit 130' INT TERM
 run_tests() {
 	local name=$1
 	shift
-	go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+	go tool -modfile=hack/tools/go.mod gotestsum --format="${format:-pkgname}" --format-hide-empty-pkg \
 		--hide-summary=skipped --jsonfile="${results}/${name}.json" -- -count=1 -shuffle=on "$@"
 }
 
@@ -57,6 +78,10 @@ cluster_up() {
 	clusters+=("${name}")
 	bin/localcluster --name "${name}" up "$@"
 }
+
+# kubeconfig and audit_log NAME print where a cluster has them.
+kubeconfig() { bin/localcluster --name "$1" kubeconfig; }
+audit_log() { printf '%s/logs/audit.log\n' "$(dirname "$(dirname "$(kubeconfig "$1")")")"; }
 
 step_build() {
 	hack/build.sh image
@@ -78,7 +103,7 @@ step_lint() {
 	hack/tools.sh shellcheck
 	git ls-files '*.sh' .ci/run | xargs shellcheck
 	go vet ./...
-	go vet -tags=realengine,integration,faults,e2e ./...
+	go vet -tags=realengine,integration,faults,e2e,examples,readme ./...
 	in_localcluster go vet -tags=e2e ./...
 	go build -modfile=hack/tools/lint/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
@@ -103,7 +128,7 @@ step_engines() {
 
 step_integration() {
 	cluster_up "test-api-${id}" --control-plane-only
-	TEST_KUBECONFIG=$(bin/localcluster --name "test-api-${id}" kubeconfig)
+	TEST_KUBECONFIG=$(kubeconfig "test-api-${id}")
 	export TEST_KUBECONFIG
 	run_tests integration -race -tags=integration ./test/integration/...
 }
@@ -112,11 +137,34 @@ step_faults() {
 	local name=test-faults-${id}
 	cluster_up "${name}" --control-plane-only --audit-log
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
-	FAULTS_KUBECONFIG=$(bin/localcluster --name "${name}" kubeconfig)
-	FAULTS_AUDIT_LOG=$(dirname "$(dirname "${FAULTS_KUBECONFIG}")")/logs/audit.log
+	FAULTS_KUBECONFIG=$(kubeconfig "${name}")
+	FAULTS_AUDIT_LOG=$(audit_log "${name}")
 	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager
 	# Most of them wait most of the time.
 	run_tests faults -tags=faults -timeout=15m -parallel=8 ./test/faults/...
+}
+
+step_examples() {
+	local name=test-examples-${id} restarted=test-restart-${id}
+	cluster_up "${name}" --control-plane-only --audit-log
+	cluster_up "${restarted}" --control-plane-only --audit-log
+	EXAMPLES_KUBECONFIG=$(kubeconfig "${name}")
+	EXAMPLES_AUDIT_LOG=$(audit_log "${name}")
+	EXAMPLES_RESTART="${PWD}/bin/localcluster --name ${restarted} restart --kill --down-for 3s"
+	EXAMPLES_RESTART_KUBECONFIG=$(kubeconfig "${restarted}")
+	EXAMPLES_BIN=${PWD}/bin
+	export EXAMPLES_KUBECONFIG EXAMPLES_AUDIT_LOG EXAMPLES_RESTART EXAMPLES_RESTART_KUBECONFIG EXAMPLES_BIN
+	local variables
+	variables=$(bin/localcluster --name "${name}" env)
+	# First, since tests may leave a namespace that is on its way out.
+	(
+		eval "${variables}"
+		format=${SHOW:+standard-verbose}
+		run_tests examples-readme -tags=readme -timeout=60m -run="^TestExamples\$/${STEP:-}" ./test/readme
+	)
+	# Not two packages at a time: each restarts the API server under the other.
+	local format=${SHOW:+testname}
+	run_tests examples -race -tags=examples -timeout=15m -p=1 -parallel=8 "./examples/${STEP:-}"*/
 }
 
 step_localcluster() {
@@ -132,9 +180,13 @@ step_e2e() {
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
 	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
 		rollout status deployment/database-manager --timeout=2m
-	E2E_KUBECONFIG=$(bin/localcluster --name "${name}" kubeconfig)
+	E2E_KUBECONFIG=$(kubeconfig "${name}")
 	export E2E_KUBECONFIG
 	run_tests e2e -tags=e2e -timeout=15m ./test/e2e/...
+}
+
+step_readme() {
+	run_tests readme -tags=readme -timeout=60m -run='^Test(HowToGetACluster|SeeItWork|InstallIt)$' ./test/readme
 }
 
 steps=("$@")

@@ -18,9 +18,9 @@ say() { printf '\n==> %s\n' "$*"; }
 cluster() { bin/localcluster --name "${name}" "$@"; }
 kubectl() { cluster kubectl -- "$@"; }
 
-# show runs a command and prints it first.
+# show runs a command and prints it first, as a shell that traces does.
 show() {
-	printf '$ %s\n' "$*"
+	printf '+ %s\n' "$*"
 	"$@"
 }
 
@@ -54,8 +54,7 @@ cat <<END
 
 The database answered. To go on:
 
-  export KUBECONFIG=$(cluster kubeconfig)
-  alias kubectl='${PWD}/bin/localcluster --name ${name} kubectl --'
+  eval "\$($(printf %q "${PWD}/bin/localcluster") --name ${name} env)"
 
   kubectl get databasemanagers               # or: dm
   kubectl describe dm orders

@@ -19,11 +19,12 @@ trap 'rm -rf "${copy}"' EXIT
 
 # All that the generators read and write: folders, and single files in folders
 # that are read only.
-readonly sources=(go.mod go.sum hack pkg config)
+readonly student=examples/06-student-crd
+readonly sources=(go.mod go.sum hack pkg config "${student}")
 readonly read_only=(cmd internal docs)
 readonly pages=(docs/reference.md docs/engines.md docs/licenses.md cmd/database-manager/licenses.txt)
 
-cp -R "${sources[@]}" "${read_only[@]}" "${copy}"
+cp -R --parents "${sources[@]}" "${read_only[@]}" "${copy}"
 if ! "${copy}/hack/generate.sh" >"${copy}/log" 2>&1; then
 	cat "${copy}/log" >&2
 	echo "hack/generate.sh fails; its output is above" >&2
@@ -32,13 +33,14 @@ fi
 
 if [[ ${1:-} != --check ]]; then
 	# What is written by hand isn't copied back: it may have been edited meanwhile.
-	find pkg/apis -name 'zz_generated.*.go' -delete
-	(cd "${copy}" && find pkg/apis -name 'zz_generated.*.go') | while read -r file; do
+	find pkg/apis "${student}/apis" -name 'zz_generated.*.go' -delete
+	(cd "${copy}" && find pkg/apis "${student}/apis" -name 'zz_generated.*.go') | while read -r file; do
 		cp "${copy}/${file}" "${file}"
 	done
-	rm -rf pkg/generated config/crd
-	cp -R "${copy}/pkg/generated" pkg/generated
-	cp -R "${copy}/config/crd" config/crd
+	for target in pkg/generated config/crd "${student}/generated" "${student}/crd.yaml"; do
+		rm -rf "${target}"
+		cp -R "${copy}/${target}" "${target}"
+	done
 	cp "${copy}"/config/{crds,operator,operator-namespaced,install}.yaml config
 	for page in "${pages[@]}"; do
 		cp "${copy}/${page}" "${page}"

@@ -66,7 +66,7 @@ func parseFlags(arguments []string) (flags, error) {
 	set.StringVar(&read.metricsAddress, "metrics-bind-address", ":8080", "`address` that /metrics is served on; 0 for none")
 	set.StringVar(&read.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on; 0 for none")
 	set.StringVar(&read.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
-	set.IntVarP(&read.verbosity, "v", "v", 0, "`level` of detail of the log: 0 for changes that were made, 2 for decisions, 4 and more for requests")
+	set.IntVarP(&read.verbosity, "v", "v", 0, "`level` of detail of the log: 0 for changes that were made, 2 for decisions, 4 for what is queued and synced, 5 for what watches bring, 6 and more for requests")
 	set.BoolVar(&read.version, "version", false, "print the version, and end")
 	set.BoolVar(&read.licenses, "licenses", false, "print the licences of what this program contains, and end")
 	read.usage = usageHead + set.FlagUsages()

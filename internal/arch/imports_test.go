@@ -195,7 +195,7 @@ func listOrNothing(list []string) string {
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports",
-		"-tags=integration,e2e", module+"/...")
+		"-tags=realengine,integration,faults,e2e,examples,readme", module+"/...")
 	stderr := &strings.Builder{}
 	command.Stderr = stderr
 	stdout, err := command.Output()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // View is what a controller sees of the cluster: the caches that it has opened.
@@ -65,28 +66,39 @@ func (c Change) CanWait() bool { return c.IsInitial || c.IsStatusOnly }
 // of the same name is given as both.
 type handler[T Object] struct {
 	notify func(object T, change Change)
+	// logger is the process's: client-go calls handlers without a context.
+	logger klog.Logger
+}
+
+// tell calls notify. By now the informer's store shows the change.
+func (h handler[T]) tell(object T, change Change) {
+	if logger := h.logger.V(levelWatch); logger.Enabled() {
+		logger.Info("Handling", "type", fmt.Sprintf("%T", object), "object", cache.MetaObjectToName(object),
+			"resourceVersion", object.GetResourceVersion(), "change", change)
+	}
+	h.notify(object, change)
 }
 
 // OnAdd is called for an object that appears.
 func (h handler[T]) OnAdd(object T, isInInitialList bool) {
-	h.notify(object, Change{IsInitial: isInInitialList})
+	h.tell(object, Change{IsInitial: isInInitialList})
 }
 
 // OnUpdate is called for an object that changes.
 func (h handler[T]) OnUpdate(old, object T) {
 	if old.GetUID() != object.GetUID() {
-		h.notify(old, Change{IsDeleted: true})
-		h.notify(object, Change{})
+		h.tell(old, Change{IsDeleted: true})
+		h.tell(object, Change{})
 		return
 	}
-	h.notify(object, Change{IsStatusOnly: isStatusOnly(old, object)})
+	h.tell(object, Change{IsStatusOnly: isStatusOnly(old, object)})
 }
 
 // OnDelete is called for an object that goes.
 func (h handler[T]) OnDelete(deleted cache.DeletedObject[T]) {
 	var none T
 	if deleted.OptionalObj != none {
-		h.notify(deleted.OptionalObj, Change{IsDeleted: true})
+		h.tell(deleted.OptionalObj, Change{IsDeleted: true})
 	}
 }
 
@@ -106,7 +118,10 @@ func Open[T Object](view *View, into *Cache[T], namespace string, informer cache
 	if err := informer.AddTypedIndexers(indexers); err != nil {
 		return fmt.Errorf("index %s: %w", resource, err)
 	}
-	registration, err := informer.AddTypedEventHandler(handler[T]{notify})
+	if err := informer.SetWatchErrorHandlerWithContext(watchErrorHandler(resource)); err != nil {
+		return fmt.Errorf("watch %s: %w", resource, err)
+	}
+	registration, err := informer.AddTypedEventHandler(handler[T]{notify: notify, logger: klog.Background()})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", resource, err)
 	}

@@ -27,7 +27,7 @@ func TestEveryChangeIsToldOfWhateverFormItComesIn(t *testing.T) {
 		}
 		told = append(told, entry)
 	}
-	changes := handler[*corev1.Pod]{tell}
+	changes := handler[*corev1.Pod]{notify: tell}
 	old := aPod("1", "old")
 	changes.OnAdd(old, true)
 	changes.OnAdd(old, false)

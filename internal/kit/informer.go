@@ -3,9 +3,16 @@
 package kit
 
 import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // ConsistentList makes an informer's first list a consistent one. Where the
@@ -36,9 +43,33 @@ func DropManagedFields(object any) (any, error) {
 	// What else there is is a tombstone; what that holds was transformed when it
 	// was stored.
 	if accessor, isObject := object.(metav1.Object); isObject {
+		logReceived(accessor)
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// logReceived logs what a list or a watch brought. A transform is where it
+// first comes by, on its way into the informer's queue.
+func logReceived(object metav1.Object) {
+	if !klog.V(levelWatch).Enabled() {
+		return
+	}
+	klog.Background().V(levelWatch).Info("Received", "type", fmt.Sprintf("%T", object),
+		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
+}
+
+// watchErrorHandler logs why an informer's list or watch ended; client-go tries
+// again by itself, after a pause that grows to half a minute. A resource that
+// isn't there is the one cause that a user has to remove.
+func watchErrorHandler(resource schema.GroupResource) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, reflector *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).Error(err, "The API server has no such resource; install its CustomResourceDefinition. Trying again", "resource", resource.String())
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
 }
 
 // Object is a pointer to an object of the API, as an informer stores it.

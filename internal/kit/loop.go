@@ -22,6 +22,14 @@ const (
 	backoffMax  = 30 * time.Second
 )
 
+// The levels of detail of the log; at level 0 are the changes that were made, and
+// from 6 on client-go logs requests.
+const (
+	levelDecision = 2 // what a sync found to do, and what it waits for
+	levelKey      = 4 // a key on its way through the queue
+	levelWatch    = 5 // each object that lists and watches bring
+)
+
 // SyncFunc brings one key's objects closer to what they should be.
 type SyncFunc func(ctx context.Context, key cache.ObjectName) error
 
@@ -41,6 +49,8 @@ type LoopConfig struct {
 // is being synced is synced once more afterwards, never twice at the same time.
 type Loop struct {
 	config LoopConfig
+	// logger is the process's: keys are queued by handlers, without a context.
+	logger klog.Logger
 	order  *order
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
@@ -54,6 +64,7 @@ func NewLoop(config LoopConfig) *Loop {
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Name: config.Name, MetricsProvider: provider, Queue: queue})
 	return &Loop{
 		config: config,
+		logger: klog.Background().WithValues("controller", config.Name),
 		order:  order,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[key]{
 			Name: config.Name, MetricsProvider: provider, DelayingQueue: delaying,
@@ -64,12 +75,20 @@ func NewLoop(config LoopConfig) *Loop {
 // Enqueue asks for a key to be synced soon: something of it changed.
 func (l *Loop) Enqueue(key cache.ObjectName) {
 	l.order.hurry(key)
-	l.queue.Add(key)
+	l.add(key, false)
 }
 
 // EnqueuePatiently asks for a key to be synced once those that changed have been.
 func (l *Loop) EnqueuePatiently(key cache.ObjectName) {
 	l.order.mayWait(key)
+	l.add(key, true)
+}
+
+// add queues a key. One that is queued already stays queued once.
+func (l *Loop) add(key cache.ObjectName, canWait bool) {
+	if logger := l.logger.V(levelKey); logger.Enabled() {
+		logger.Info("Queueing", "key", key, "canWait", canWait)
+	}
 	l.queue.Add(key)
 }
 
@@ -109,9 +128,12 @@ func (l *Loop) syncNext(ctx context.Context) bool {
 		return false
 	}
 	logger := klog.FromContext(ctx).WithValues("controller", l.config.Name, "key", key)
+	logger.V(levelKey).Info("Syncing")
 	started := time.Now()
 	err := l.syncOne(klog.NewContext(ctx, logger), key)
-	l.config.Metrics.observeSync(l.config.Name, resultOf(err), time.Since(started))
+	took := time.Since(started)
+	l.config.Metrics.observeSync(l.config.Name, resultOf(err), took)
+	logger.V(levelKey).Info("Sync ended", "result", resultOf(err), "took", took)
 	l.schedule(logger, key, err)
 	return true
 }
@@ -139,10 +161,10 @@ func (l *Loop) schedule(logger klog.Logger, key cache.ObjectName, err error) {
 	case errors.As(err, &wait):
 		l.queue.Forget(key)
 		l.queue.AddAfter(key, wait.After)
-		logger.V(2).Info("Waiting", "after", wait.After, "reason", wait.Reason)
+		logger.V(levelDecision).Info("Waiting", "after", wait.After, "reason", wait.Reason)
 	case errors.As(err, &stalled):
 		l.queue.Forget(key)
-		logger.V(2).Info("Stalled", "reason", stalled.Reason)
+		logger.V(levelDecision).Info("Stalled", "reason", stalled.Reason)
 	case errors.Is(err, context.Canceled):
 		// The process is ending; the next one starts with every key.
 	default:

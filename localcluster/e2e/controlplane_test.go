@@ -33,6 +33,7 @@ func TestControlPlaneOfAnOrdinaryUser(t *testing.T) {
 	c.must(t, "kubectl", "create", "deployment", "web", "--image=nginx")
 	c.must(t, "kubectl", "wait", "deployment/web", "--for=jsonpath={.status.unavailableReplicas}=1", "--timeout=30s")
 	c.mustFail(t, "has no node", "load-image", os.DevNull)
+	restartAlone(t, c)
 
 	c.lookAtProcesses(t).kill(t)
 	c.mustFail(t, "isn't running", "kubectl", "get", "pods")
@@ -44,6 +45,9 @@ func TestControlPlaneOfAnOrdinaryUser(t *testing.T) {
 	c.mustBeGone(t, all)
 
 	c.must(t, "up", "--control-plane-only")
+	c.abandonRestart(t)
+	c.mustFail(t, "isn't running", "restart")
+	c.timed(t, "up", "--control-plane-only")
 	all = c.lookAtProcesses(t)
 	if err := os.RemoveAll(c.stateDir()); err != nil {
 		t.Fatal(err)

@@ -39,6 +39,8 @@ func TestClusterWithANode(t *testing.T) {
 	part("a restricted pod writes to a volume", restrictedPodWrites)
 	part("a pod that is deleted is replaced", podIsReplaced)
 	part("a pod finds a Service by name and reaches it", serviceIsReached)
+	part("the control plane restarts, and nodes and pods go on", controlPlaneRestarts)
+	part("up finishes a restart that was interrupted", interruptedRestart)
 	host.mustBeAsBefore(t, "while it runs")
 
 	c.lookAtProcesses(t).kill(t)
@@ -55,6 +57,7 @@ func TestClusterWithANode(t *testing.T) {
 	host.mustBeAsBefore(t, "after down")
 
 	c.timed(t, "up")
+	c.abandonRestart(t)
 	all = c.lookAtProcesses(t)
 	all.kill(t)
 	c.timed(t, "down")

@@ -219,6 +219,22 @@ func (p processes) kill(t *testing.T) {
 	})
 }
 
+// killControlPlane ends etcd, the API server and the controllers as a crash would.
+func (p processes) killControlPlane(t *testing.T) {
+	t.Helper()
+	for pid, handle := range p.handles {
+		program, err := os.Readlink(procPath(pid, "exe"))
+		if err != nil || !strings.HasPrefix(filepath.Base(program), "control-plane") {
+			continue
+		}
+		if err := unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatal("there is no control plane")
+}
+
 func (p processes) alive() []int {
 	var left []int
 	for _, pid := range slices.Sorted(maps.Keys(p.handles)) {

@@ -98,6 +98,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	seen := c.observe(foo)
 	todo := decide(seen, c.config.Render)
+	logDecision(ctx, todo)
 	done, failure := c.execute(ctx, key, seen, todo)
 	if err := c.tell(ctx, key, seen, done, time.Now()); err != nil && failure == nil {
 		failure = err

@@ -3,6 +3,7 @@
 package foo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,16 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, seen sna
 		}
 	}
 	return outcome{deployment: written, problem: todo.problem, isDone: todo.problem == nil}, nil
+}
+
+// logDecision logs what was decided, also if it is that all is as it should be.
+func logDecision(ctx context.Context, todo plan) {
+	logger := klog.FromContext(ctx).V(2)
+	if todo.problem != nil {
+		logger.Info("Decided to wait for help", "reason", todo.problem.reason)
+		return
+	}
+	logger.Info("Decided", "step", cmp.Or(todo.step, "nothing"), "why", todo.why, "obsolete", len(todo.obsolete))
 }
 
 // write takes the step that the Deployment needs, and returns it as it is then;

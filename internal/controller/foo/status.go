@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1"
@@ -42,10 +43,19 @@ func (c *Controller) tell(ctx context.Context, key cache.ObjectName, seen snapsh
 		return fmt.Errorf("write the status: %w", err)
 	}
 	c.caches.OwnWrites.Wrote(key, fooResource(), written)
+	logStatus(ctx, status)
 	if condition, eventType := transition(seen.status, status); condition != nil {
 		c.config.Recorder.Eventf(seen.foo, nil, eventType, condition.Reason, "Reconcile", "%s", shorten(condition.Message))
 	}
 	return nil
+}
+
+func logStatus(ctx context.Context, status v1alpha1.FooStatus) {
+	reason := "unknown"
+	if synced := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSynced); synced != nil {
+		reason = synced.Reason
+	}
+	klog.FromContext(ctx).V(2).Info("Wrote the status", "availableReplicas", status.AvailableReplicas, "reason", reason)
 }
 
 // writeStatus applies the status. The articles' own CustomResourceDefinition,

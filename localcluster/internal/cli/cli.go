@@ -77,7 +77,7 @@ and installs the package mmdebstrap where it is missing; later ones take seconds
 	flags.StringVar(&s.stateDir, "state-dir", "", "folder that holds each cluster's state folder (default: localcluster in XDG_STATE_HOME or ~/.local/state)")
 	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
 	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
-	root.AddCommand(s.up(), s.down(), s.status(), s.kubeconfig(), s.kubectl(), s.logs(),
+	root.AddCommand(s.up(), s.down(), s.restart(), s.status(), s.env(), s.kubeconfig(), s.kubectl(), s.logs(),
 		s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
 	root.AddCommand(s.internal()...)
 	return root
@@ -123,6 +123,23 @@ func (s *settings) down() *cobra.Command {
 	}
 }
 
+func (s *settings) restart() *cobra.Command {
+	var restart cluster.Restart
+	command := &cobra.Command{
+		Use: "restart", Short: "End the control plane and start it again on the same data, and wait until it is ready; nodes go on", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return c.Restart(command.Context(), restart, progress.NewPrinter(os.Stderr))
+		},
+	}
+	command.Flags().BoolVar(&restart.Kill, "kill", false, "end it as a crash would, by SIGKILL")
+	command.Flags().DurationVar(&restart.Away, "down-for", 0, "how long there is none, such as 3s")
+	return command
+}
+
 func (s *settings) status() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Tell what the cluster is and whether it works", Args: cobra.NoArgs,
@@ -132,6 +149,25 @@ func (s *settings) status() *cobra.Command {
 				return err
 			}
 			return c.Status(command.Context(), command.OutOrStdout())
+		},
+	}
+}
+
+func (s *settings) env() *cobra.Command {
+	return &cobra.Command{
+		Use: "env", Short: "Print the lines that make kubectl and other clients in a shell use the cluster", Args: cobra.NoArgs,
+		Example: `  eval "$(localcluster env)"`,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			lines, err := c.Env()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(command.OutOrStdout(), lines)
+			return err
 		},
 	}
 }

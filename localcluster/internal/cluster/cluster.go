@@ -171,7 +171,7 @@ func (c *Cluster) lock(ctx context.Context, tell func(format string, args ...any
 			return nil, err
 		}
 		file, err := filelock.Lock(ctx, c.path("lock"), func() {
-			tell("another command is starting or removing cluster %s: waiting for it", c.Name)
+			tell("another command is starting, restarting or removing cluster %s: waiting for it", c.Name)
 		})
 		if err != nil {
 			return nil, err

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"coolops.cn/database-manager/localcluster/internal/build"
+	"coolops.cn/database-manager/localcluster/internal/filelock"
 	"coolops.cn/database-manager/localcluster/internal/network"
 	"coolops.cn/database-manager/localcluster/internal/node"
 )
@@ -87,21 +88,37 @@ func RunInit(c *Cluster) error {
 	}
 	go forward(listener, net.JoinHostPort(network.ControlPlaneIP().String(), strconv.Itoa(controlPlanePort)))
 
-	ended := make(chan error, 1+len(config.Nodes))
-	controlPlane, err := c.startControlPlaneMember(config, ended)
+	controlPlane, err := c.startControlPlaneMember(config)
 	if err != nil {
 		return err
 	}
+	nodes := make(chan error, len(config.Nodes))
 	for index := range config.Nodes {
-		if err := c.startNode(config, index, ended); err != nil {
+		if err := c.startNode(config, index, nodes); err != nil {
 			return err
 		}
 	}
-	select {
-	case <-ctx.Done():
-	case err = <-ended:
+	return c.supervise(ctx, config, controlPlane, nodes)
+}
+
+// supervise goes on until ctx or a member ends, but for a control plane that `restart` ended: that one is started again.
+func (c *Cluster) supervise(ctx context.Context, config Config, controlPlane *started, nodes <-chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return controlPlane.terminate()
+		case err := <-nodes:
+			return errors.Join(err, controlPlane.terminate())
+		case <-controlPlane.ended:
+		}
+		again, err := c.awaitReturn(ctx)
+		if !again || err != nil {
+			return errors.Join(controlPlane.err, err)
+		}
+		if controlPlane, err = c.startControlPlaneMember(config); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, controlPlane.terminate())
 }
 
 // forward serves connections to listener by connections to address.
@@ -132,7 +149,12 @@ func forward(listener net.Listener, address string) {
 	}
 }
 
-func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*started, error) {
+func (c *Cluster) startControlPlaneMember(config Config) (*started, error) {
+	alive, err := filelock.Lock(context.Background(), c.path(controlPlaneAliveFile), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = alive.Close() }() // the control plane has its own copy
 	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(config, network.ControlPlaneIP().String(), controlPlanePort)...)
 	args = append(args, "--volumes-dir="+c.path("volumes"))
 	var routes []network.Route
@@ -141,7 +163,8 @@ func (c *Cluster) startControlPlaneMember(config Config, ended chan<- error) (*s
 	}
 	return c.startMember(member{
 		name: build.ControlPlane.Name, args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: routes,
-	}, ended)
+		inherited: []*os.File{alive},
+	})
 }
 
 func (c *Cluster) controlPlaneArgs(config Config, address string, port int) []string {
@@ -170,12 +193,19 @@ func (c *Cluster) startNode(config Config, index int, ended chan<- error) error 
 			routes = append(routes, network.Route{CIDR: network.PodCIDR(other), Via: network.NodeIP(other)})
 		}
 	}
-	_, err = c.startMember(member{
+	node, err := c.startMember(member{
 		name: spec.Name, args: []string{NodeCommand, string(encoded)},
 		flags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
 		ip:    spec.IP, routes: routes,
-	}, ended)
-	return err
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-node.ended
+		ended <- node.err
+	}()
+	return nil
 }
 
 func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
@@ -200,12 +230,16 @@ type member struct {
 	flags  uintptr
 	ip     net.IP
 	routes []network.Route
+	// inherited are files that stay open in the process for as long as it lives.
+	inherited []*os.File
 }
 
 // started is a member that was started.
 type started struct {
 	process *os.Process
-	ended   chan struct{}
+	// ended is closed when it has ended, and err says then how.
+	ended chan struct{}
+	err   error
 }
 
 // terminate gives the member the time to stop cleanly.
@@ -220,8 +254,8 @@ func (s *started) terminate() error {
 	return nil
 }
 
-// startMember starts the process, joins its network, and only then lets it go on. ended is told when it ends.
-func (c *Cluster) startMember(m member, ended chan<- error) (*started, error) {
+// startMember starts the process, joins its network, and only then lets it go on.
+func (c *Cluster) startMember(m member) (*started, error) {
 	log, err := os.OpenFile(filepath.Join(c.LogDir(), m.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -233,16 +267,16 @@ func (c *Cluster) startMember(m member, ended chan<- error) (*started, error) {
 	}
 	defer func() { _, _ = wait.Close(), proceed.Close() }()
 	command := exec.Command("/proc/self/exe", m.args...)
-	command.Stdout, command.Stderr, command.ExtraFiles = log, log, []*os.File{wait}
+	command.Stdout, command.Stderr, command.ExtraFiles = log, log, append([]*os.File{wait}, m.inherited...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: m.flags, Setsid: true}
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", m.name, err)
 	}
-	result := &started{command.Process, make(chan struct{})}
+	result := &started{process: command.Process, ended: make(chan struct{})}
 	go func() {
 		_ = command.Wait() // its state tells the same, and more
+		result.err = fmt.Errorf("%s ended (%s); see %s", m.name, command.ProcessState, log.Name())
 		close(result.ended)
-		ended <- fmt.Errorf("%s ended (%s); see %s", m.name, command.ProcessState, log.Name())
 	}()
 	if err := network.Join(command.Process.Pid, m.name, m.ip, m.routes); err != nil {
 		return nil, fmt.Errorf("network of %s: %w", m.name, err)

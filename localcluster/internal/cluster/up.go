@@ -221,7 +221,12 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
 		return err
 	}
-	return c.spawn(ctx, config, listener)
+	socket, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = socket.Close() }() // as above
+	return c.spawn(ctx, config, socket)
 }
 
 // removeTraces removes what a crashed process of this cluster left.
@@ -236,8 +241,10 @@ func (c *Cluster) removeTraces() error {
 	if len(holders) > 0 {
 		return fmt.Errorf("process %d of the cluster still runs, though its state folder was removed: end it with `localcluster down --name %s`", holders[0].PID, c.Name)
 	}
-	if err := os.Remove(c.path(completeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, file := range []string{completeFile, awayFile} {
+		if err := os.Remove(c.path(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := cgroup.Remove(c.Cgroup(), 5*time.Second); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
@@ -265,22 +272,17 @@ func portOf(listener net.Listener) int {
 
 // spawn starts the process that the cluster lives and dies with. It inherits the socket, the lock of the alive file
 // and those that keep its programs in the cache.
-func (c *Cluster) spawn(ctx context.Context, config Config, listener *net.TCPListener) error {
+func (c *Cluster) spawn(ctx context.Context, config Config, socket *os.File) error {
 	alive, err := c.takeAlive(ctx)
 	if err != nil {
 		return err
 	}
-	inherited := []*os.File{alive}
+	inherited := []*os.File{socket, alive}
 	defer func() {
-		for _, file := range inherited {
+		for _, file := range inherited[1:] {
 			_ = file.Close() // nothing was written
 		}
 	}()
-	socket, err := listener.File()
-	if err != nil {
-		return err
-	}
-	inherited = []*os.File{socket, alive}
 	for _, path := range config.cached() {
 		held, err := cache.Hold(path)
 		if err != nil {

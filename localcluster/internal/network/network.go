@@ -59,14 +59,21 @@ func CreateBridge() error {
 	return netlink.LinkSetUp(bridge)
 }
 
-// Join connects the namespace of the process pid to the bridge, under an address, with routes.
+// Join connects the namespace of the process pid to the bridge, under an address, with routes. A process that takes the
+// place of one that has ended is reached at once: its hardware address is the same, which others remember.
 func Join(pid int, name string, ip net.IP, routes []Route) error {
 	bridge, err := netlink.LinkByName(bridgeName)
 	if err != nil {
 		return fmt.Errorf("find bridge: %w", err)
 	}
+	// The kernel removes an ended namespace's interfaces in its own time; one that is gone already is none to remove.
+	if left, err := netlink.LinkByName(name); err == nil {
+		_ = netlink.LinkDel(left) // what can't be removed is in the way below
+	}
 	link := netlink.LinkAttrs{Name: name, MasterIndex: bridge.Attrs().Index}
-	veth := &netlink.Veth{LinkAttrs: link, PeerName: InterfaceName, PeerNamespace: netlink.NsPid(pid)}
+	veth := &netlink.Veth{
+		LinkAttrs: link, PeerName: InterfaceName, PeerNamespace: netlink.NsPid(pid), PeerHardwareAddr: hardwareAddress(ip),
+	}
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make interface %s: %w", name, err)
 	}
@@ -125,4 +132,9 @@ func loopbackUp(handle *netlink.Handle) error {
 
 func address(ip net.IP) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(prefixLength, 32)}}
+}
+
+// hardwareAddress is a locally administered one that has the IP address in it.
+func hardwareAddress(ip net.IP) net.HardwareAddr {
+	return append(net.HardwareAddr{2, 0}, ip.To4()...)
 }

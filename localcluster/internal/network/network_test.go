@@ -20,6 +20,11 @@ func TestAddressesAreUniqueAndInOneNetwork(t *testing.T) {
 			t.Errorf("%s is given twice", ip)
 		}
 		seen[ip.String()] = true
+		hardware := hardwareAddress(ip)
+		if seen[hardware.String()] || len(hardware) != 6 || hardware[0]&3 != 2 {
+			t.Errorf("%s has the hardware address %s, which isn't its own and locally administered", ip, hardware)
+		}
+		seen[hardware.String()] = true
 		if !address(BridgeIP()).Contains(ip) {
 			t.Errorf("%s isn't in the bridge's network", ip)
 		}
