@@ -105,6 +105,10 @@ func writeKind(page *strings.Builder, definition crd, version string, root field
 
 // writeField prints one field, and then those in it.
 func writeField(page *strings.Builder, kind, path string, f field, isRequired bool) {
+	if strings.HasPrefix(path, "status.") {
+		// Nobody has to write one.
+		f.Pattern = ""
+	}
 	fmt.Fprintf(page, "\n### %s `%s`\n\n%s\n\n%s\n", kind, path, strings.Join(facts(f, isRequired), "; "), joinLines(f.Description))
 	writeRules(page, f)
 	children, prefix := f, path
