@@ -5,12 +5,16 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // explained is the part of a schema that kubectl explain prints, and what it is
@@ -49,19 +53,21 @@ func TestEveryFieldIsExplained(t *testing.T) {
 	}
 }
 
-// schemaOf reads the schema of a kind from the API server's OpenAPI v3 document.
+// schemaOf reads the schema of a kind from the API server's OpenAPI v3 document,
+// which appears a moment after the kind.
 func schemaOf(t *testing.T, path, kind string) explained {
 	t.Helper()
-	paths, err := env.kube.Discovery().OpenAPIV3().Paths()
+	var content []byte
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		paths, err := env.kube.Discovery().OpenAPIV3().Paths()
+		if err != nil || paths[path] == nil {
+			return false, err
+		}
+		content, err = paths[path].Schema("application/json")
+		return err == nil, err
+	})
 	if err != nil {
-		t.Fatalf("ask for the OpenAPI documents: %v", err)
-	}
-	if paths[path] == nil {
-		t.Fatalf("no document %s", path)
-	}
-	content, err := paths[path].Schema("application/json")
-	if err != nil {
-		t.Fatalf("read the document %s: %v", path, err)
+		t.Fatalf("read the OpenAPI document %s: %v", path, err)
 	}
 	var document struct {
 		Components struct{ Schemas map[string]explained }
