@@ -60,6 +60,10 @@ test-readme: ## what README.md and examples/README.md have one do, played (needs
 test-e2e: ## tests with real databases on a real node (needs root)
 	@hack/test.sh e2e
 
+.PHONY: e2e-full
+e2e-full: ## the same, each engine through its whole life, with figures (needs root; an hour)
+	@hack/test.sh e2e-full
+
 .PHONY: lint
 lint: ## go vet, golangci-lint and shellcheck
 	@hack/test.sh lint

@@ -17,6 +17,10 @@
 #   e2e          real databases on a real node (needs root)
 #   readme       what README.md and examples/README.md have one do, played (needs root)
 #
+# One more runs only where it is named:
+#
+#   e2e-full     as e2e, with each engine led through its whole life (an hour)
+#
 # STEP=03 has examples play and test the third one alone, and SHOW=1 show what
 # is typed and printed.
 #
@@ -28,6 +32,9 @@
 #   FAULTS_AUDIT_LOG             that cluster's audit log, a JSON object a line
 #   FAULTS_OPERATOR              the operator's binary
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
+#   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
+#   E2E_FIGURES                  file that the tests add what they measured to
+#   E2E_FULL                     set for e2e-full
 #   EXAMPLES_KUBECONFIG          administrator's kubeconfig of the examples' cluster
 #   EXAMPLES_AUDIT_LOG           that cluster's audit log, a JSON object a line
 #   EXAMPLES_RESTART             command that kills the API server of another cluster, keeps it away for 3 s, and
@@ -44,6 +51,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly all=(build verify lint unit engines integration faults examples localcluster e2e readme)
+readonly others=(e2e-full)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -173,17 +181,34 @@ step_localcluster() {
 		--hide-summary=skipped --jsonfile="${results}/localcluster.json" -- -count=1 -shuffle=on -tags=e2e -timeout=15m ./e2e/...
 }
 
-step_e2e() {
-	local name=test-e2e-${id}
-	cluster_up "${name}"
+# run_e2e NAME ARGUMENTS… runs the end-to-end tests on a cluster of their own, and
+# compares afterwards what the operator may do with what it did.
+run_e2e() {
+	local name=test-$1-${id}
+	shift
+	cluster_up "${name}" --audit-log
 	bin/localcluster --name "${name}" load-image bin/database-manager.tar
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
+	# As talkative as it can be: the tests look for passwords in what it says.
+	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
+		set env deployment/database-manager DATABASE_MANAGER_V=8
 	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
 		rollout status deployment/database-manager --timeout=2m
 	E2E_KUBECONFIG=$(kubeconfig "${name}")
-	export E2E_KUBECONFIG
-	run_tests e2e -tags=e2e -timeout=15m ./test/e2e/...
+	E2E_AUDIT_LOG=$(audit_log "${name}")
+	export E2E_KUBECONFIG E2E_AUDIT_LOG E2E_FIGURES=${results}/figures
+	# Most of them wait most of the time.
+	run_tests e2e -tags=e2e -parallel=5 "$@" ./test/e2e/ || {
+		[[ ! -e ${E2E_FIGURES} ]] || cat "${E2E_FIGURES}"
+		return 1
+	}
+	run_tests rights -tags=e2e ./test/e2e/rights/
+	sort "${E2E_FIGURES}"
 }
+
+step_e2e() { run_e2e e2e -timeout=20m; }
+
+step_e2e-full() { E2E_FULL=yes run_e2e full -timeout=90m; }
 
 step_readme() {
 	run_tests readme -tags=readme -timeout=60m -run='^Test(HowToGetACluster|SeeItWork|InstallIt)$' ./test/readme
@@ -192,8 +217,8 @@ step_readme() {
 steps=("$@")
 ((${#steps[@]})) || steps=("${all[@]}")
 for step in "${steps[@]}"; do
-	if [[ " ${all[*]} " != *" ${step} "* ]]; then
-		echo "no step ${step}: there are ${all[*]}" >&2
+	if [[ " ${all[*]} ${others[*]} " != *" ${step} "* ]]; then
+		echo "no step ${step}: there are ${all[*]} ${others[*]}" >&2
 		exit 2
 	fi
 done

@@ -7,7 +7,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,48 +24,56 @@ import (
 // dataUser is the user that the images run as.
 const dataUser = 999
 
+// patience is how long a client goes on asking. Machines that test are slow.
+const patience = 2 * time.Minute
+
 // client is a pod that reaches a database as an application does: through its
-// Service, with the credentials of its Secret, which it has as files.
+// Service, with the content of its Secret, which it has as files in /credentials.
 type client struct {
+	engine
 	namespace, name string
 }
 
-// redisScript queries the database that the files in /credentials describe.
-const redisScript = `export REDISCLI_AUTH="$(cat /credentials/password)"
-exec redis-cli -e -h "$(cat /credentials/host)" -p "$(cat /credentials/port)" --user "$(cat /credentials/username)" "$@"`
+// askScript asks until there is an answer, as an application's pool of
+// connections would: $1 is for how many seconds, $2 what asks, and what follows
+// the query. It waits where the question is asked, so that what is measured
+// isn't the way there.
+const askScript = `end=$(($(date +%s) + $1)) script=$2
+shift 2
+until answer=$(timeout 5 sh -c "$script" client "$@" 2>/tmp/failure); do
+	if [ "$(date +%s)" -ge "$end" ]; then
+		printf '%s\n' "$answer"
+		cat /tmp/failure
+		exit 1
+	fi
+	sleep 0.1
+done
+printf '%s' "$answer"`
 
-// newClient starts a client that has the content that the Secret has now: it is
-// copied, so that the client keeps it when the Secret changes or goes.
-func newClient(t *testing.T, namespace, secretName string) client {
+// loginScript makes the files of what it is given, a key and a value in each line.
+const loginScript = `while read -r key value; do printf '%s' "$value" | base64 -d >"/credentials/$key"; done`
+
+// newClient starts a client of an engine. It has no credentials yet.
+func newClient(t *testing.T, namespace string, e engine) client {
 	t.Helper()
-	secrets := env.kube.CoreV1().Secrets(namespace)
-	secret, err := secrets.Get(t.Context(), secretName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatalf("read the credentials: %v", err)
-	}
-	own, err := secrets.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "client-"}, Data: secret.Data,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("copy the credentials: %v", err)
-	}
-	pod, err := env.kube.CoreV1().Pods(namespace).Create(t.Context(), clientPod(own.Name), metav1.CreateOptions{})
+	pod, err := env.kube.CoreV1().Pods(namespace).Create(t.Context(), clientPod(e.image), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create a client: %v", err)
 	}
-	c := client{namespace: namespace, name: pod.Name}
-	eventually(t, time.Minute, "start a client", func(ctx context.Context) error {
-		_, err := c.run(ctx, "true")
+	c := client{engine: e, namespace: namespace, name: pod.Name}
+	eventually(t, patience, "start a client", func(ctx context.Context) error {
+		_, err := c.run(ctx, nil, "true")
 		return err
 	})
 	return c
 }
 
-func clientPod(secretName string) *corev1.Pod {
+func clientPod(image string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: secretName},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "client-"},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
 			TerminationGracePeriodSeconds: new(int64(0)),
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), RunAsUser: new(int64(dataUser)), FSGroup: new(int64(dataUser)),
@@ -70,10 +81,10 @@ func clientPod(secretName string) *corev1.Pod {
 			},
 			Volumes: []corev1.Volume{{
 				Name:         "credentials",
-				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secretName}},
+				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
 			}},
 			Containers: []corev1.Container{{
-				Name: "client", Image: "redis:8.0", ImagePullPolicy: corev1.PullIfNotPresent,
+				Name: "client", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: []string{"sleep", "infinity"},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false),
@@ -85,34 +96,77 @@ func clientPod(secretName string) *corev1.Pod {
 	}
 }
 
-// redis sends a command to the database and returns the answer.
-func (c client) redis(ctx context.Context, command ...string) (string, error) {
-	return c.run(ctx, append([]string{"sh", "-c", redisScript, "redis"}, command...)...)
+// login gives the client the content of a Secret, as files. It keeps them when
+// the Secret changes or goes.
+func (c client) login(t *testing.T, credentials map[string]string) {
+	t.Helper()
+	var lines strings.Builder
+	for key, value := range credentials {
+		fmt.Fprintf(&lines, "%s %s\n", key, base64.StdEncoding.EncodeToString([]byte(value)))
+	}
+	if _, err := c.run(t.Context(), strings.NewReader(lines.String()), "sh", "-c", loginScript); err != nil {
+		t.Fatalf("give a client its credentials: %v", err)
+	}
 }
 
-// mustRedis sends a command until the database answers, as an application's
-// connection pool would.
-func (c client) mustRedis(t *testing.T, command ...string) string {
+// key is what all values are written under.
+const key = "key"
+
+// write writes a value, once the database can.
+func (c client) write(t *testing.T, value string) {
 	t.Helper()
-	var answer string
-	eventually(t, 30*time.Second, strings.Join(command, " "), func(ctx context.Context) (err error) {
-		answer, err = c.redis(ctx, command...)
-		return err
-	})
+	c.ask(t, c.writeQuery(key, value)...)
+}
+
+// read returns the value, once the database answers; empty if there is none.
+func (c client) read(t *testing.T) string {
+	t.Helper()
+	return c.ask(t, c.readQuery(key)...)
+}
+
+// expect fails the test, not at once, if the value isn't the one.
+func (c client) expect(t *testing.T, when, value string) {
+	t.Helper()
+	if got := c.read(t); got != value {
+		t.Errorf("%s: the value is %q, want %q", when, got, value)
+	}
+}
+
+// ask sends a query until the database answers.
+func (c client) ask(t *testing.T, query ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience+10*time.Second)
+	defer cancel()
+	answer, err := c.tryFor(ctx, patience, query...)
+	if err != nil {
+		t.Fatalf("%s: not answered within %s: %v", strings.Join(query, " "), patience, err)
+	}
 	return answer
 }
 
+// tryFor sends a query for as long as the database refuses it, up to a limit of
+// whole seconds; 0 is for once.
+func (c client) tryFor(ctx context.Context, limit time.Duration, query ...string) (string, error) {
+	command := []string{"sh", "-c", askScript, "ask", strconv.Itoa(int(limit.Seconds())), c.script}
+	return c.run(ctx, nil, append(command, query...)...)
+}
+
 // run runs a command in the client's pod and returns what it prints.
-func (c client) run(ctx context.Context, command ...string) (string, error) {
+func (c client) run(ctx context.Context, input io.Reader, command ...string) (string, error) {
+	return execute(ctx, c.namespace, c.name, input, command...)
+}
+
+// execute runs a command in a pod and returns what it prints.
+func execute(ctx context.Context, namespace, pod string, input io.Reader, command ...string) (string, error) {
 	request := env.kube.CoreV1().RESTClient().Post().
-		Resource("pods").Namespace(c.namespace).Name(c.name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: command, Stdin: input != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(env.config, "GET", request.URL().String())
 	if err != nil {
 		return "", err
 	}
 	var stdout, stderr bytes.Buffer
-	if err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr}); err != nil {
+	if err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: input, Stdout: &stdout, Stderr: &stderr}); err != nil {
 		return "", fmt.Errorf("%w: %s%s", err, stdout.String(), stderr.String())
 	}
 	return strings.TrimSpace(stdout.String()), nil

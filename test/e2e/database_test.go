@@ -20,50 +20,127 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	typed "coolops.cn/database-manager/pkg/generated/clientset/versioned/typed/coolops/v1alpha1"
 )
 
 // database is a DatabaseManager under test; its stem is its name and "-db".
 type database struct {
+	engine
 	namespace, name string
 }
 
 func (d database) stem() string { return d.name + "-db" }
 
-// create creates the resource with a spec that storage and resources complete.
-func (d database) create(t *testing.T, storage *v1alpha1.StorageSpec) {
+// durable asks for a volume.
+func durable(spec *v1alpha1.DatabaseManagerSpec) {
+	spec.Storage = &v1alpha1.StorageSpec{Size: resource.MustParse("1Gi")}
+}
+
+// ofVersion asks for a version.
+func ofVersion(version string) func(*v1alpha1.DatabaseManagerSpec) {
+	return func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = version }
+}
+
+// create creates the resource with a spec that the options complete.
+func (d database) create(t *testing.T, options ...func(*v1alpha1.DatabaseManagerSpec)) {
 	t.Helper()
-	_, err := env.databases.CoolopsV1alpha1().DatabaseManagers(d.namespace).Create(t.Context(), &v1alpha1.DatabaseManager{
+	created := &v1alpha1.DatabaseManager{
 		ObjectMeta: metav1.ObjectMeta{Name: d.name},
-		Spec: v1alpha1.DatabaseManagerSpec{
-			DeploymentName: d.stem(), DBType: "redis", Storage: storage,
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
+		Spec:       v1alpha1.DatabaseManagerSpec{DeploymentName: d.stem(), DBType: d.engine.name},
+	}
+	for _, option := range options {
+		option(&created.Spec)
+	}
+	if _, err := d.client().Create(t.Context(), created, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create %s: %v", d.name, err)
 	}
 }
 
-func (d database) get(ctx context.Context) (*v1alpha1.DatabaseManager, error) {
-	return env.databases.CoolopsV1alpha1().DatabaseManagers(d.namespace).Get(ctx, d.name, metav1.GetOptions{})
+func (d database) client() typed.DatabaseManagerInterface {
+	return env.databases.CoolopsV1alpha1().DatabaseManagers(d.namespace)
 }
 
-// waitReady waits until the operator says Ready of the spec as it is.
+func (d database) get(ctx context.Context) (*v1alpha1.DatabaseManager, error) {
+	return d.client().Get(ctx, d.name, metav1.GetOptions{})
+}
+
+// patch changes the resource by a merge patch.
+func (d database) patch(t *testing.T, patch string) {
+	t.Helper()
+	if _, err := d.client().Patch(t.Context(), d.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("change %s by %s: %v", d.name, patch, err)
+	}
+}
+
+// waitReady waits until the operator says Ready of the spec as it is, and
+// nothing else to do.
 func (d database) waitReady(t *testing.T) *v1alpha1.DatabaseManager {
 	t.Helper()
-	var ready *v1alpha1.DatabaseManager
-	eventually(t, 90*time.Second, d.name+" ready", func(ctx context.Context) error {
+	return d.waitFor(t, 3*patience, v1alpha1.ReasonAvailable, v1alpha1.ReasonEphemeralStorage)
+}
+
+// waitFor waits until Ready has one of the reasons, for the spec as it is.
+func (d database) waitFor(t *testing.T, bound time.Duration, reasons ...string) *v1alpha1.DatabaseManager {
+	t.Helper()
+	var found *v1alpha1.DatabaseManager
+	eventually(t, bound, fmt.Sprintf("%s with a reason of %v", d.name, reasons), func(ctx context.Context) error {
 		stored, err := d.get(ctx)
 		if err != nil {
 			return err
 		}
 		condition := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
-		if condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != stored.Generation {
+		if condition == nil || !slices.Contains(reasons, condition.Reason) || condition.ObservedGeneration != stored.Generation {
 			return fmt.Errorf("generation %d, Ready is %+v", stored.Generation, condition)
 		}
-		ready = stored
+		found = stored
 		return nil
 	})
-	return ready
+	return found
+}
+
+// message is what the condition Ready says.
+func message(stored *v1alpha1.DatabaseManager) string {
+	return meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady).Message
+}
+
+// credentials returns the application's Secret, once there is one.
+func (d database) credentials(t *testing.T) map[string]string {
+	t.Helper()
+	return d.secret(t, d.stem()+"-auth")
+}
+
+// secret returns a Secret's content, once there is one.
+func (d database) secret(t *testing.T, name string) map[string]string {
+	t.Helper()
+	content := map[string]string{}
+	eventually(t, patience, "Secret "+name, func(ctx context.Context) error {
+		secret, err := env.kube.CoreV1().Secrets(d.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for key, value := range secret.Data {
+			content[key] = string(value)
+		}
+		return nil
+	})
+	return content
+}
+
+// expectEvent waits for an event about the database.
+func (d database) expectEvent(t *testing.T, reason string) {
+	t.Helper()
+	eventually(t, patience, "an event "+reason, func(ctx context.Context) error {
+		list, err := env.kube.EventsV1().Events(d.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, event := range list.Items {
+			if event.Regarding.Name == d.name && event.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("it isn't among %d", len(list.Items))
+	})
 }
 
 // pod returns the database's one pod that isn't being deleted.
@@ -82,10 +159,7 @@ func (d database) pod(ctx context.Context) (*corev1.Pod, error) {
 // deletePod deletes the database's pod and waits for another that is ready.
 func (d database) deletePod(t *testing.T) {
 	t.Helper()
-	old, err := d.pod(t.Context())
-	if err != nil {
-		t.Fatalf("find the pod of %s: %v", d.name, err)
-	}
+	old := d.mustPod(t)
 	if err := env.kube.CoreV1().Pods(d.namespace).Delete(t.Context(), old.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("delete pod %s: %v", old.Name, err)
 	}
@@ -96,7 +170,7 @@ func (d database) deletePod(t *testing.T) {
 func (d database) waitReplaced(t *testing.T, old types.UID) *corev1.Pod {
 	t.Helper()
 	var replacement *corev1.Pod
-	eventually(t, 90*time.Second, "another pod of "+d.name, func(ctx context.Context) error {
+	eventually(t, 3*patience, "another pod of "+d.name, func(ctx context.Context) error {
 		pod, err := d.pod(ctx)
 		if err != nil {
 			return err
@@ -115,31 +189,49 @@ func isReady(condition corev1.PodCondition) bool {
 	return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 }
 
-// changeMemory asks for another memory limit, and waits until a pod has it.
-func (d database) changeMemory(t *testing.T, limit string) {
+// changeMemory asks for a memory limit, and waits until a pod has it.
+func (d database) changeMemory(t *testing.T) {
 	t.Helper()
-	old, err := d.pod(t.Context())
-	if err != nil {
-		t.Fatalf("find the pod of %s: %v", d.name, err)
-	}
-	patch := fmt.Sprintf(`{"spec":{"resources":{"limits":{"memory":%q}}}}`, limit)
-	if _, err := env.databases.CoolopsV1alpha1().DatabaseManagers(d.namespace).Patch(t.Context(), d.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatalf("change the resources of %s: %v", d.name, err)
-	}
-	replacement := d.waitReplaced(t, old.UID)
+	const limit = "768Mi"
+	before := d.mustPod(t)
+	d.patch(t, fmt.Sprintf(`{"spec":{"resources":{"limits":{"memory":%q}}}}`, limit))
+	replacement := d.waitReplaced(t, before.UID)
 	if got := replacement.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]; !got.Equal(resource.MustParse(limit)) {
 		t.Errorf("memory limit of the new pod: got %s, want %s", got.String(), limit)
 	}
+}
+
+func (d database) mustPod(t *testing.T) *corev1.Pod {
+	t.Helper()
+	pod, err := d.pod(t.Context())
+	if err != nil {
+		t.Fatalf("find the pod of %s: %v", d.name, err)
+	}
+	return pod
 }
 
 // delete deletes the resource and waits until all its children but those in kept,
 // as kind/name, are gone.
 func (d database) delete(t *testing.T, kept ...string) {
 	t.Helper()
-	if err := env.databases.CoolopsV1alpha1().DatabaseManagers(d.namespace).Delete(t.Context(), d.name, metav1.DeleteOptions{}); err != nil {
+	if err := d.client().Delete(t.Context(), d.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("delete %s: %v", d.name, err)
 	}
-	eventually(t, time.Minute, d.name+" gone", func(ctx context.Context) error {
+	d.waitGone(t, kept...)
+}
+
+// retained is what stays of a durable database, as kind/name.
+func (d database) retained() []string {
+	return []string{
+		"ConfigMap/" + d.stem() + "-topology", "PersistentVolumeClaim/data-" + d.stem() + "-0",
+		"Secret/" + d.stem() + "-admin", "Secret/" + d.stem() + "-auth",
+	}
+}
+
+// waitGone waits until nothing is left but what is in kept.
+func (d database) waitGone(t *testing.T, kept ...string) {
+	t.Helper()
+	eventually(t, patience, d.name+" gone", func(ctx context.Context) error {
 		if _, err := d.get(ctx); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the resource: %w", errors.Join(err, errors.New("is still there")))
 		}

@@ -22,8 +22,7 @@ func TestAFailedPodIsReplaced(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	labels := map[string]string{"app": "web"}
-	template := clientPod("web").Spec
-	template.TerminationGracePeriodSeconds = new(int64(0))
+	template := clientPod(anyEngine().image).Spec
 	template.Volumes, template.Containers[0].VolumeMounts = nil, nil
 	_, err := env.kube.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,7 +31,17 @@ type environment struct {
 	config    *rest.Config
 	kube      kubernetes.Interface
 	databases versioned.Interface
+	dynamic   dynamic.Interface
+	// isFull is true if all is to be tested, and not what CI has time for.
+	isFull bool
+	// auditLog is the path of the API server's audit log.
+	auditLog string
+	// figures is the path of the file that measurements are added to.
+	figures string
 }
+
+// operatorNamespace is where the operator runs.
+const operatorNamespace = "database-manager-system"
 
 func TestMain(m *testing.M) {
 	var err error
@@ -49,14 +61,22 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 		return environment{}, fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
 	}
 	config.QPS = -1 // the API server has fairness of its own
-	e := environment{config: config}
+	e := environment{
+		config: config, isFull: os.Getenv("E2E_FULL") != "", auditLog: os.Getenv("E2E_AUDIT_LOG"), figures: os.Getenv("E2E_FIGURES"),
+	}
+	if e.auditLog == "" || e.figures == "" {
+		return environment{}, errors.New("E2E_AUDIT_LOG and E2E_FIGURES are not both set: run make test-e2e")
+	}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return environment{}, fmt.Errorf("make a client: %w", err)
 	}
 	if e.databases, err = versioned.NewForConfig(config); err != nil {
 		return environment{}, fmt.Errorf("make a client: %w", err)
 	}
-	operator, err := e.kube.AppsV1().Deployments("database-manager-system").Get(ctx, "database-manager", metav1.GetOptions{})
+	if e.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return environment{}, fmt.Errorf("make a client: %w", err)
+	}
+	operator, err := e.kube.AppsV1().Deployments(operatorNamespace).Get(ctx, "database-manager", metav1.GetOptions{})
 	if err != nil {
 		return environment{}, fmt.Errorf("find the operator (is config/install.yaml applied?): %w", err)
 	}
@@ -70,10 +90,16 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 // restricted pods. It goes with the test; what stood in it is printed if it failed.
 func newNamespace(t *testing.T) string {
 	t.Helper()
+	return newNamespaceWith(t, "restricted")
+}
+
+// newNamespaceWith makes one with another level of Pod Security.
+func newNamespaceWith(t *testing.T, level string) string {
+	t.Helper()
 	namespaces := env.kube.CoreV1().Namespaces()
 	namespace, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-",
-		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": level},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create a namespace: %v", err)
@@ -83,7 +109,7 @@ func newNamespace(t *testing.T) string {
 		if t.Failed() {
 			describe(ctx, t, namespace.Name)
 		}
-		if err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil {
+		if err := namespaces.Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("delete the namespace %s: %v", namespace.Name, err)
 		}
 	})
@@ -103,6 +129,12 @@ func describe(ctx context.Context, t *testing.T, namespace string) {
 	if err == nil {
 		for _, pod := range pods.Items {
 			t.Logf("pod %s: %s\n%s", pod.Name, pod.Status.Phase, mustYAML(pod.Status.ContainerStatuses))
+			for _, isPrevious := range []bool{true, false} {
+				options := &corev1.PodLogOptions{TailLines: new(int64(30)), Previous: isPrevious}
+				if tail, err := env.kube.CoreV1().Pods(namespace).GetLogs(pod.Name, options).DoRaw(ctx); err == nil {
+					t.Logf("log of %s, previous container %t:\n%s", pod.Name, isPrevious, tail)
+				}
+			}
 		}
 	}
 	events, err := env.kube.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
@@ -119,6 +151,20 @@ func mustYAML(value any) string {
 		return err.Error()
 	}
 	return string(encoded)
+}
+
+// record adds a measurement to the figures.
+func record(t *testing.T, what string, took time.Duration) {
+	t.Helper()
+	file, err := os.OpenFile(env.figures, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Errorf("record a figure: %v", err)
+		return
+	}
+	_, err = fmt.Fprintf(file, "%6.1f s  %s: %s\n", took.Seconds(), t.Name(), what)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Errorf("record a figure: %v", err)
+	}
 }
 
 // eventually waits until check returns no error, and fails the test with its last

@@ -8,80 +8,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
-// TestADatabaseGoesOnWithoutTheOperator takes the operator away, and with it a
-// member's pod. It runs beside no other test: all have the same operator.
-func TestADatabaseGoesOnWithoutTheOperator(t *testing.T) {
-	d := database{namespace: newNamespace(t), name: "orders"}
-	d.create(t, &v1alpha1.StorageSpec{Size: resource.MustParse("128Mi")})
-	app := newClient(t, d.namespace, d.waitReady(t).Status.SecretName)
-	app.mustRedis(t, "set", "key", "value")
-	before := d.mustPod(t)
-
+// TestDatabasesGoOnWithoutTheOperator takes the operator away, and with it the
+// members' servers and pods. It runs beside no other test: all have the same
+// operator.
+func TestDatabasesGoOnWithoutTheOperator(t *testing.T) {
+	n := newNode(t)
+	var lives []life
+	for _, e := range enginesOnce() {
+		namespace := newNamespace(t)
+		lives = append(lives, beginIn(t, namespace, e, "orders", durable), beginIn(t, namespace, e, "cache"))
+	}
+	for _, l := range lives {
+		l.app.write(t, "value")
+	}
 	replicas := scaleOperator(t, 0)
 	t.Cleanup(func() {
 		if t.Failed() {
 			scaleOperatorBack(t, replicas)
 		}
 	})
-	if got := app.mustRedis(t, "get", "key"); got != "value" {
-		t.Errorf("without the operator: got %q, want the value", got)
+	for _, l := range lives {
+		l.goesOn(t, n)
 	}
-	if err := env.kube.CoreV1().Pods(d.namespace).Delete(t.Context(), before.name, metav1.DeleteOptions{}); err != nil {
+	scaleOperatorBack(t, replicas)
+	for _, l := range lives {
+		l.waitReady(t)
+		if !l.isDurable() {
+			// Its pod went while nobody was there to see it.
+			l.expectEvent(t, v1alpha1.EventEphemeralDataLost)
+			l.app.expect(t, "with the operator back", "")
+		}
+		l.app.write(t, "back")
+		l.app.expect(t, "with the operator back", "back")
+	}
+	lives[0].changeMemory(t)
+}
+
+func (l life) isDurable() bool { return l.name == "orders" }
+
+// goesOn kills the server, which goes on with its data and takes writes, and
+// then the pod. With the data gone, it waits for the operator.
+func (l life) goesOn(t *testing.T, n node) {
+	t.Helper()
+	before := l.mustPod(t)
+	n.signal(t, before, "KILL")
+	l.app.expect(t, "without the operator, after a kill", "value")
+	l.app.write(t, "without")
+	l.expectRestarted(t, before.UID, 1)
+	if err := env.kube.CoreV1().Pods(l.namespace).Delete(t.Context(), before.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "another pod", func(ctx context.Context) error {
-		pod, err := d.pod(ctx)
-		if err == nil && pod.UID == before.uid {
+	eventually(t, patience, "another pod", func(ctx context.Context) error {
+		pod, err := l.pod(ctx)
+		if err == nil && pod.UID == before.UID {
 			err = errors.New("it is still the old one")
 		}
 		return err
 	})
-	if got := app.mustRedis(t, "get", "key"); got != "value" {
-		t.Errorf("after a restart without the operator: got %q, want the value", got)
+	if l.isDurable() {
+		l.app.expect(t, "without the operator, in another pod", "without")
+		l.app.write(t, "still without")
 	}
-
-	after := d.mustPod(t)
-	scaleOperatorBack(t, replicas)
-	d.changeMemory(t, "96Mi")
-	if got := d.mustPod(t); got.uid == after.uid {
-		t.Error("the operator that came back doesn't carry out a change")
-	}
-	if got := app.mustRedis(t, "get", "key"); got != "value" {
-		t.Errorf("with the operator back: got %q, want the value", got)
-	}
-}
-
-// podID tells one pod from the next of its name.
-type podID struct {
-	name string
-	uid  types.UID
-}
-
-func (d database) mustPod(t *testing.T) podID {
-	t.Helper()
-	pod, err := d.pod(t.Context())
-	if err != nil {
-		t.Fatalf("find the pod of %s: %v", d.name, err)
-	}
-	return podID{pod.Name, pod.UID}
 }
 
 // scaleOperator sets the number of operators, waits until it is reached, and
 // returns what it was.
 func scaleOperator(t *testing.T, replicas int32) int32 {
 	t.Helper()
-	deployments := env.kube.AppsV1().Deployments("database-manager-system")
+	deployments := env.kube.AppsV1().Deployments(operatorNamespace)
 	before, err := deployments.GetScale(t.Context(), "database-manager", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,29 +96,67 @@ func scaleOperator(t *testing.T, replicas int32) int32 {
 	if _, err := deployments.UpdateScale(t.Context(), "database-manager", scale, metav1.UpdateOptions{}); err != nil {
 		t.Fatalf("scale the operator: %v", err)
 	}
-	eventually(t, time.Minute, fmt.Sprintf("%d operators", replicas), func(ctx context.Context) error {
-		pods, err := env.kube.CoreV1().Pods("database-manager-system").List(ctx, metav1.ListOptions{})
+	waitForOperators(t, replicas, nil)
+	return before.Spec.Replicas
+}
+
+// waitForOperators waits until just that many operators are there, all available
+// and none of them of the old ones.
+func waitForOperators(t *testing.T, replicas int32, old []string) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("%d operators", replicas), func(ctx context.Context) error {
+		operator, err := env.kube.AppsV1().Deployments(operatorNamespace).Get(ctx, "database-manager", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		operator, err := deployments.Get(ctx, "database-manager", metav1.GetOptions{})
+		pods, err := operatorPods(ctx)
 		if err != nil {
 			return err
 		}
-		if len(pods.Items) != int(replicas) || operator.Status.AvailableReplicas != replicas {
-			return fmt.Errorf("%d pods, %d available", len(pods.Items), operator.Status.AvailableReplicas)
+		isOld := slices.ContainsFunc(pods, func(pod string) bool { return slices.Contains(old, pod) })
+		if isOld || len(pods) != int(replicas) || operator.Status.AvailableReplicas != replicas {
+			return fmt.Errorf("there are %v, %d available", pods, operator.Status.AvailableReplicas)
 		}
 		return nil
 	})
-	return before.Spec.Replicas
+}
+
+func operatorPods(ctx context.Context) ([]string, error) {
+	return listNames(func() (any, error) {
+		return env.kube.CoreV1().Pods(operatorNamespace).List(ctx, metav1.ListOptions{})
+	})
+}
+
+// restartOperator replaces every pod of the operator.
+func restartOperator(t *testing.T) {
+	t.Helper()
+	old, err := operatorPods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	patchOperator(t, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"e2e/restarted-at":%q}}}}}`, time.Now().Format(time.RFC3339Nano)))
+	waitForOperators(t, int32(len(old)), old)
 }
 
 // scaleOperatorBack also works once the test has ended.
 func scaleOperatorBack(t *testing.T, replicas int32) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	_, err := env.kube.AppsV1().Deployments("database-manager-system").Patch(context.Background(), "database-manager", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	patchOperator(t, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+}
+
+func patchOperator(t *testing.T, patch string) {
+	t.Helper()
+	_, err := env.kube.AppsV1().Deployments(operatorNamespace).Patch(context.Background(), "database-manager", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
-		t.Errorf("scale the operator back: %v", err)
+		t.Errorf("change the operator's Deployment: %v", err)
 	}
+}
+
+func logs(t *testing.T, namespace, pod string) string {
+	t.Helper()
+	content, err := env.kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatalf("read the log of %s: %v", pod, err)
+	}
+	return string(content)
 }

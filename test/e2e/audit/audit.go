@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package audit reads the log in which an API server notes its requests.
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Operator is the name that the operator's pods have for the API server.
+const Operator = "system:serviceaccount:database-manager-system:database-manager"
+
+// Entry is a request: the part of an audit event that tests look at.
+type Entry struct {
+	Stage                    string           `json:"stage"`
+	Verb                     string           `json:"verb"`
+	RequestURI               string           `json:"requestURI"`
+	User                     User             `json:"user"`
+	ObjectRef                ObjectRef        `json:"objectRef"`
+	ResponseStatus           ResponseStatus   `json:"responseStatus"`
+	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
+}
+
+// User is whose request it is.
+type User struct {
+	Username string `json:"username"`
+}
+
+// ObjectRef is what the request is about; empty fields where it is about less.
+type ObjectRef struct {
+	APIGroup    string `json:"apiGroup"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+}
+
+// ResponseStatus is how it was answered; Code is of HTTP.
+type ResponseStatus struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e Entry) String() string {
+	return fmt.Sprintf("%s %s, answered with %d", e.Verb, e.RequestURI, e.ResponseStatus.Code)
+}
+
+// IsWrite tells whether the request is to change something.
+func (e Entry) IsWrite() bool { return e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" }
+
+// Read returns the requests of a log, each once: as it was answered, or as it
+// was begun where the answer goes on, as that of a watch does.
+func Read(path string) ([]Entry, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	entries, err := readLines(bufio.NewScanner(file))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read the audit log %s: %w", path, err)
+	}
+	return entries, nil
+}
+
+func readLines(lines *bufio.Scanner) ([]Entry, error) {
+	lines.Buffer(nil, 1<<22)
+	var entries []Entry
+	for lines.Scan() {
+		// Others aren't looked at, and they are most.
+		if !strings.Contains(lines.Text(), Operator) {
+			continue
+		}
+		var entry Entry
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
+			continue // the last line may be half written
+		}
+		isBegun := entry.Verb == "watch" && entry.Stage == "ResponseStarted"
+		if isBegun || entry.Verb != "watch" && entry.Stage == "ResponseComplete" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, lines.Err()
+}
