@@ -49,9 +49,6 @@ const (
 
 	// ReasonWaitingForMember: a member's pod is missing, starting or not ready.
 	ReasonWaitingForMember = "WaitingForMember"
-
-	// ReasonDeleting: the database is being deleted.
-	ReasonDeleting = "Deleting"
 )
 
 // Reasons of a database that needs help; each message says which.
