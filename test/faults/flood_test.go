@@ -29,8 +29,9 @@ func TestAFloodOfFoosIsServedInSeconds(t *testing.T) {
 	for i := range flood {
 		makeFoo(t, namespace, fmt.Sprintf("foo-%d", i), 1)
 	}
-	t.Logf("the last of %d Foos was made after %s", flood, time.Since(begun).Round(time.Millisecond))
-	eventually(t, time.Minute, "a Deployment for each Foo", func(ctx context.Context) error {
+	made := time.Since(begun)
+	t.Logf("the last of %d Foos was made after %s", flood, made.Round(time.Millisecond))
+	eventually(t, 2*time.Minute, "a Deployment for each Foo", func(ctx context.Context) error {
 		deployments, err := env.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
 		if err == nil && len(deployments.Items) < flood {
 			err = fmt.Errorf("there are %d", len(deployments.Items))
@@ -39,8 +40,10 @@ func TestAFloodOfFoosIsServedInSeconds(t *testing.T) {
 	})
 	took := time.Since(begun)
 	t.Logf("all Deployments were there after %s", took.Round(time.Millisecond))
-	if took > 30*time.Second {
-		t.Errorf("%d Foos took %s", flood, took)
+	// However slow the machine is: the operator doesn't fall behind whoever makes
+	// one Foo after the other. sample-controller needs seven times as long.
+	if behind := took - made; behind > made {
+		t.Errorf("the operator was done %s after the last Foo was made", behind)
 	}
 
 	first.signal(t, syscall.SIGKILL)

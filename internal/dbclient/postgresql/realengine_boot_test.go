@@ -119,9 +119,9 @@ func TestAMemberThatIsStoppedWhileItIsMadeLeavesNothingHalf(t *testing.T) {
 	term := func(_ *testing.T, r *enginetest.Running) enginetest.Exit { return r.Stop() }
 	kill := func(_ *testing.T, r *enginetest.Running) enginetest.Exit { return r.Kill() }
 	hook := func(t *testing.T, r *enginetest.Running) enginetest.Exit {
-		if _, err := r.Exec(t.Context(), "", engine.New().Stop()...); err != nil {
-			t.Fatal(err)
-		}
+		// It may be ended together with the container that it ends, which is what
+		// counts.
+		_, _ = r.Exec(t.Context(), "", engine.New().Stop()...)
 		return r.Wait()
 	}
 	for sentence, row := range map[string]struct {
