@@ -72,16 +72,16 @@ func (c *candidate) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up the election: %w", err)
 	}
+	// A signal must not end the renewals while work goes on, nor may ReleaseOnCancel end the lease.
+	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	last := ""
 	logger := funcr.New(func(_, line string) {
-		if line != last { // the same trouble is told once
+		if line != last && electing.Err() == nil { // the same trouble is told once
 			log.Printf("client-go: %s", line)
 		}
 		last = line
 	}, funcr.Options{Verbosity: -1}) // errors only
-	// A signal must not end the renewals while work goes on, nor may ReleaseOnCancel end the lease.
-	electing, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logger))
-	go elector.Run(electing)
+	go elector.Run(logr.NewContext(electing, logger))
 	select {
 	case <-ctx.Done():
 	case leading := <-elected:
