@@ -39,8 +39,9 @@ func (b *snapshotBuilder) marked(uid types.UID) *snapshotBuilder {
 	return b.with(KindVolumeClaim, claim)
 }
 
-func (b *snapshotBuilder) annotated(key, value string) *snapshotBuilder {
-	b.Database.Annotations = map[string]string{key: value}
+// givenUp is what the user does to give up a data set.
+func (b *snapshotBuilder) givenUp(dataID string) *snapshotBuilder {
+	b.Database.Annotations = map[string]string{v1alpha1.AnnotationReinitialize: dataID}
 	return b
 }
 
@@ -82,23 +83,23 @@ func durableTopologies() map[string]topologyCase {
 			aDatabase().withTopology(running()).marked("new-claim").withMember(refusing(exitNoData, "")), TopologyInitialized, 1, theClaim, true, "",
 		},
 		"an empty volume is made new for the user who names its data set": {
-			aDatabase().withTopology(running()).marked("new-claim").withMember(refusing(exitNoData, "")).annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
+			aDatabase().withTopology(running()).marked("new-claim").withMember(refusing(exitNoData, "")).givenUp(string(ourUID)),
 			TopologyNew, 2, "", false, v1alpha1.EventReinitialized,
 		},
 		"the annotation of an earlier loss counts no more": {
-			aDatabase().withTopology(running()).marked("new-claim").withMember(refusing(exitNoData, "")).annotated(v1alpha1.AnnotationReinitialize, "earlier"),
+			aDatabase().withTopology(running()).marked("new-claim").withMember(refusing(exitNoData, "")).givenUp("earlier"),
 			TopologyInitialized, 1, theClaim, true, "",
 		},
 		"nothing is given up while the member may have data": {
-			aDatabase().withTopology(running()).marked(theClaim).withMember(silent).annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
+			aDatabase().withTopology(running()).marked(theClaim).withMember(silent).givenUp(string(ourUID)),
 			TopologyInitialized, 1, theClaim, true, "",
 		},
 		"data that were given up and are there all the same are another data set": {
-			aDatabase().withTopology(running()).marked(theClaim).withMember().annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
+			aDatabase().withTopology(running()).marked(theClaim).withMember().givenUp(string(ourUID)),
 			TopologyInitialized, 1, theClaim, false, "",
 		},
 		"nothing is given up because what is there is refused": {
-			aDatabase().withTopology(running()).marked(theClaim).withMember(refusing(exitForeignData, "")).annotated(v1alpha1.AnnotationReinitialize, string(ourUID)),
+			aDatabase().withTopology(running()).marked(theClaim).withMember(refusing(exitForeignData, "")).givenUp(string(ourUID)),
 			TopologyInitialized, 1, theClaim, true, "",
 		},
 		"data that were brought to another volume are found there": {
@@ -224,7 +225,8 @@ func topologyPlans() map[string]planCase {
 		},
 		"a member that waits is replaced once it may make data": {
 			aDatabase(), func(b *snapshotBuilder, d *Desired) { b.withAll(*d).withMember(refusing(exitNoData, "")) },
-			[]string{"evict Pod db-0: it may make its data now"}, "",
+			[]string{"evict Pod db-0: it may make its data now"},
+			"",
 		},
 		"a member that waits is left alone while there should be data": {
 			aDatabase(), wholeBut(refusing(exitNoData, "")), nil, "",

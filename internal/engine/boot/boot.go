@@ -20,6 +20,7 @@ package boot
 
 import (
 	_ "embed"
+	"maps"
 
 	"coolops.cn/database-manager/internal/plan"
 )
@@ -39,9 +40,7 @@ const (
 // shared.
 func Files(script string, own map[string]string) map[string]string {
 	files := map[string]string{ScriptFile: script, CommonFile: common}
-	for name, content := range own {
-		files[name] = content
-	}
+	maps.Copy(files, own)
 	return files
 }
 
