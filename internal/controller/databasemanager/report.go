@@ -25,10 +25,16 @@ import (
 // report writes the status, if it changed, and then tells of what changed in
 // it. While members haven't been asked yet it says nothing.
 func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, todo plan.Plan, outcome plan.Outcome, now time.Time) error {
-	if todo.IsDeleting || snapshot.SettlesIn(now) > 0 {
+	if todo.IsDeleting {
 		return nil
 	}
 	database := snapshot.Database
+	// What was made good won't be planned again: it is told now, whatever
+	// becomes of the status.
+	c.tellNotices(database, todo, outcome)
+	if snapshot.SettlesIn(now) > 0 {
+		return nil
+	}
 	status := plan.Report(snapshot, todo, outcome, now)
 	if !equality.Semantic.DeepEqual(status, database.Status) {
 		written, err := c.config.Databases.CoolopsV1alpha1().DatabaseManagers(key.Namespace).ApplyStatus(ctx,
@@ -46,18 +52,23 @@ func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot 
 		}
 		c.caches.OwnWrites.Wrote(key, databaseResource(), written)
 	}
-	c.tell(database, status, todo, outcome)
+	c.tell(database, status)
 	return nil
 }
 
-// tell sends an event for a transition of Ready, and for what the plan had to
-// make good, once that is done.
-func (c *Controller) tell(database *v1alpha1.DatabaseManager, status v1alpha1.DatabaseManagerStatus, todo plan.Plan, outcome plan.Outcome) {
-	if outcome.IsDone {
-		for _, notice := range todo.Notices {
-			c.config.Recorder.Eventf(database, nil, corev1.EventTypeWarning, notice.Reason, "Repair", "%s", shorten(notice.Message))
-		}
+// tellNotices sends an event for what the plan had to make good, once that is
+// done.
+func (c *Controller) tellNotices(database *v1alpha1.DatabaseManager, todo plan.Plan, outcome plan.Outcome) {
+	if !outcome.IsDone {
+		return
 	}
+	for _, notice := range todo.Notices {
+		c.config.Recorder.Eventf(database, nil, corev1.EventTypeWarning, notice.Reason, "Repair", "%s", shorten(notice.Message))
+	}
+}
+
+// tell sends an event for a transition of Ready.
+func (c *Controller) tell(database *v1alpha1.DatabaseManager, status v1alpha1.DatabaseManagerStatus) {
 	before := meta.FindStatusCondition(database.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
