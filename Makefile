@@ -37,8 +37,8 @@ test-unit: ## tests that need nothing but Go
 	@hack/test.sh unit
 
 .PHONY: test-engines
-test-engines: ## tests against the real database servers, as plain processes
-	@hack/test.sh engines
+test-engines: ## tests against the real database servers, of every version, as plain processes
+	@hack/test.sh engines-full
 
 .PHONY: test-integration
 test-integration: ## tests against a real API server, without nodes

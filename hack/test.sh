@@ -17,8 +17,9 @@
 #   e2e          real databases on a real node (needs root)
 #   readme       what README.md and examples/README.md have one do, played (needs root)
 #
-# One more runs only where it is named:
+# These run only where they are named:
 #
+#   engines-full as engines, with every version and every password that is tried
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
 #
 # STEP=03 has examples play and test the third one alone, and SHOW=1 show what
@@ -51,7 +52,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly all=(build verify lint unit engines integration faults examples localcluster e2e readme)
-readonly others=(e2e-full)
+readonly others=(engines-full e2e-full)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -129,10 +130,13 @@ step_unit() {
 	)
 }
 
-step_engines() {
+run_engines() {
 	eval "$(hack/engines.sh)"
-	run_tests engines -race -tags=realengine ./internal/dbclient/... ./internal/engine/...
+	run_tests engines -race -tags=realengine "$@" ./internal/dbclient/... ./internal/engine/...
 }
+
+step_engines() { run_engines -short; }
+step_engines-full() { run_engines; }
 
 step_integration() {
 	cluster_up "test-api-${id}" --control-plane-only

@@ -175,9 +175,14 @@ func code(err error) string {
 	}
 }
 
-// eachVersion runs a test with each version that there is.
+// eachVersion runs a test with each version that there is; with the newest, where
+// tests are to be short.
 func eachVersion(t *testing.T, test func(*testing.T, enginetest.Member)) {
-	for _, version := range engine.New().Versions() {
+	versions := engine.New().Versions()
+	if testing.Short() {
+		versions = versions[len(versions)-1:]
+	}
+	for _, version := range versions {
 		t.Run(version, func(t *testing.T) { test(t, newMember(t, version)) })
 	}
 }
