@@ -153,7 +153,7 @@ func (l life) losesItsServer(t *testing.T, n node) {
 	t.Helper()
 	before := l.mustPod(t)
 	begun := time.Now()
-	n.signal(t, before, "KILL")
+	n.kill(t, before)
 	l.app.expect(t, "after its server was killed", "value")
 	record(t, "kill -9 to the next answer", time.Since(begun))
 	l.app.write(t, "value")

@@ -51,10 +51,18 @@ for folder in /proc/[0-9]*; do
 done
 `
 
-// signal sends a signal to the first process of a pod's container.
+// kill kills the first process of a pod's container, as if out of memory; the
+// kernel ends the others with it.
+func (n node) kill(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	n.inContainer(t, pod, `set -- $pids; kill -KILL "$1"`)
+}
+
+// signal sends a signal to all processes of a pod's container: where a server
+// has several, the ones that have a client go on when the first is stopped.
 func (n node) signal(t *testing.T, pod *corev1.Pod, signal string) {
 	t.Helper()
-	n.inContainer(t, pod, `set -- $pids; kill -`+signal+` "$1"`)
+	n.inContainer(t, pod, `kill -`+signal+` $pids`)
 }
 
 // visible returns the arguments and the environment of every process of a pod's

@@ -63,7 +63,7 @@ func (l life) isDurable() bool { return l.name == "orders" }
 func (l life) goesOn(t *testing.T, n node) {
 	t.Helper()
 	before := l.mustPod(t)
-	n.signal(t, before, "KILL")
+	n.kill(t, before)
 	l.app.expect(t, "without the operator, after a kill", "value")
 	l.app.write(t, "without")
 	l.expectRestarted(t, before.UID, 1)
