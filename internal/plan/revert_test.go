@@ -8,9 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // stuck are states in which a member never becomes ready by itself.
@@ -105,41 +102,73 @@ func TestEachChildThatIsMissingIsMadeAndNoOther(t *testing.T) {
 	}
 }
 
+// silentPods are pods that lack what a kubelet says of others.
+func silentPods() []*corev1.Pod {
+	return []*corev1.Pod{
+		{},
+		{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: make([]corev1.PodCondition, 1), ContainerStatuses: make([]corev1.ContainerStatus, 1)}},
+		{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}}},
+	}
+}
+
+// silence has an object of a database say nothing but whose it is.
+func (b *snapshotBuilder) silence(ref Ref) {
+	bare := asObject(b.Database, Child{Ref: ref})
+	bare.SetAnnotations(nil)
+	if secret, isSecret := bare.(*corev1.Secret); isSecret {
+		secret.Data = nil
+	}
+	b.with(ref.Kind, bare)
+}
+
 // TestWhatSaysNothingIsNoReasonToPanic plans on objects that lack all that an
-// object can lack.
+// object can lack: one of them at a time, and all together.
 func TestWhatSaysNothingIsNoReasonToPanic(t *testing.T) {
-	for sentence, database := range map[string]*snapshotBuilder{"with a volume": aDatabase(), "without": aDatabase().ephemeral()} {
-		t.Run(sentence, func(t *testing.T) {
-			wanted := desired(database)
-			wanted.setTopology(database.isDurable(), settled(database))
-			database.withAll(wanted)
-			for ref, object := range database.Objects {
-				bare := asObject(database.Database, Child{Ref: ref})
-				bare.SetAnnotations(nil)
-				if secret, isSecret := bare.(*corev1.Secret); isSecret {
-					secret.Data = nil
+	wanted := desired(aDatabase())
+	var refs []Ref
+	for _, child := range slices.Concat([]Child{wanted.Stem}, wanted.Children, wanted.Claims) {
+		refs = append(refs, child.Ref)
+	}
+	silenced := [][]Ref{nil, refs}
+	for i := range refs {
+		silenced = append(silenced, refs[i:i+1])
+	}
+	for _, silent := range silenced {
+		for _, pod := range silentPods() {
+			for _, isEphemeral := range []bool{false, true} {
+				database := aDatabase()
+				if isEphemeral {
+					database.ephemeral()
 				}
-				bare.SetUID(object.GetUID())
-				database.with(ref.Kind, bare)
+				planOnSilence(t, database, silent, pod)
+				database.Strangers = []*corev1.Pod{pod}
+				planOnSilence(t, database, silent, pod)
 			}
-			database.Members = []Member{{Pod: &corev1.Pod{}}, {Pod: &corev1.Pod{Status: corev1.PodStatus{
-				Phase: corev1.PodRunning, Conditions: make([]corev1.PodCondition, 1), ContainerStatuses: make([]corev1.ContainerStatus, 1),
-			}}}}
-			database.Strangers = []*corev1.Pod{{}}
-			snapshot := database.build()
-			if _, problem := snapshot.Recall(); problem == nil {
-				t.Error("a topology and Secrets without data are taken for whole")
-			}
-			for _, problem := range []*Problem{nil, {Reason: v1alpha1.ReasonInvalidSpec}} {
-				todo := Make(snapshot, wanted, problem, noon())
-				if status := Report(snapshot, todo, Outcome{}, noon()); len(status.Conditions) == 0 {
-					t.Error("the status says nothing")
-				}
-			}
-			empty := Snapshot{Database: &v1alpha1.DatabaseManager{ObjectMeta: metav1.ObjectMeta{Name: "orders"}}}
-			if status := Report(empty, Make(empty, Desired{}, &Problem{}, noon()), Outcome{}, noon()); status.AvailableReplicas != 0 {
-				t.Errorf("of a database without anything it says %+v", status)
-			}
-		})
+		}
+	}
+}
+
+func planOnSilence(t *testing.T, database *snapshotBuilder, silent []Ref, pod *corev1.Pod) {
+	t.Helper()
+	wanted := desired(database)
+	wanted.setTopology(database.isDurable(), settled(database))
+	database.withAll(wanted)
+	for _, ref := range silent {
+		database.silence(ref)
+	}
+	database.Members = []Member{{Pod: pod}}
+	snapshot := database.build()
+	_, problem := snapshot.Recall()
+	mustRefuse := slices.ContainsFunc(silent, func(ref Ref) bool { return ref.Kind == KindSecret || ref == snapshot.topologyRef() })
+	if (problem != nil) != mustRefuse {
+		t.Errorf("where %v say nothing, the problem is %v", silent, problem)
+	}
+	for _, problem := range []*Problem{nil, problem, {}} {
+		todo := Make(snapshot, wanted, problem, noon())
+		if status := Report(snapshot, todo, Outcome{}, noon()); len(status.Conditions) == 0 || status.AvailableReplicas != 0 {
+			t.Errorf("where %v say nothing, the status is %+v", silent, status)
+		}
 	}
 }
