@@ -157,6 +157,8 @@ step_faults() {
 }
 
 step_examples() {
+	# The first README shows curl; the race detector needs a C compiler.
+	hack/tools.sh curl gcc
 	local name=test-examples-${id} restarted=test-restart-${id}
 	cluster_up "${name}" --control-plane-only --audit-log
 	cluster_up "${restarted}" --control-plane-only --audit-log
