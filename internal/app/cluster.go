@@ -70,15 +70,15 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 		return cluster{}, fmt.Errorf("select pods: %w", err)
 	}
 	served := labels.SelectorFromSet(labels.Set{v1alpha1.LabelComponent: v1alpha1.ComponentDatabase}).Add(*hasStem)
+	selecting := func(namespace string, selector labels.Selector) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
+			informers.WithNamespace(namespace),
+			informers.WithTransform(kit.DropManagedFields),
+			informers.WithTweakListOptions(kit.SelectedList(selector)))
+	}
 	for _, namespace := range namespaces {
-		c.children[namespace] = informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
-			informers.WithNamespace(namespace),
-			informers.WithTransform(kit.DropManagedFields),
-			informers.WithTweakListOptions(kit.SelectedList(managed)))
-		c.pods[namespace] = informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
-			informers.WithNamespace(namespace),
-			informers.WithTransform(kit.DropManagedFields),
-			informers.WithTweakListOptions(kit.SelectedList(served)))
+		c.children[namespace] = selecting(namespace, managed)
+		c.pods[namespace] = selecting(namespace, served)
 		c.owners[namespace] = externalversions.NewSharedInformerFactoryWithOptions(c.resources, 0,
 			externalversions.WithNamespace(namespace),
 			externalversions.WithTransform(kit.DropManagedFields),
@@ -93,25 +93,29 @@ func (c cluster) start(ctx context.Context) (stop func(), err error) {
 	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return nil, fmt.Errorf("start recording events: %w", err)
 	}
-	for _, factory := range c.owners {
-		factory.StartWithContext(ctx)
-	}
-	for _, factory := range c.children {
-		factory.StartWithContext(ctx)
-	}
-	for _, factory := range c.pods {
+	factories := c.factories()
+	for _, factory := range factories {
 		factory.StartWithContext(ctx)
 	}
 	return func() {
-		for _, factory := range c.owners {
-			factory.Shutdown()
-		}
-		for _, factory := range c.children {
-			factory.Shutdown()
-		}
-		for _, factory := range c.pods {
+		for _, factory := range factories {
 			factory.Shutdown()
 		}
 		c.broadcaster.Shutdown()
 	}, nil
+}
+
+// factory is what the factories of all informers have in common.
+type factory interface {
+	StartWithContext(ctx context.Context)
+	Shutdown()
+}
+
+// factories are those of all informers.
+func (c cluster) factories() []factory {
+	var all []factory
+	for namespace := range c.owners {
+		all = append(all, c.owners[namespace], c.children[namespace], c.pods[namespace])
+	}
+	return all
 }

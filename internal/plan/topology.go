@@ -145,7 +145,7 @@ func (s Snapshot) recallTopology() (TopologyStep, *Problem) {
 // was observed. known is the data id by what else remembers it.
 func (s Snapshot) nextTopology(recorded TopologyStep, known string) TopologyStep {
 	switch {
-	case recorded.Version == "" && recorded.State == "":
+	case recorded.State == "": // there is none
 		return TopologyStep{Topology: s.rebuildTopology(known)}
 	case recorded.State == TopologyNew:
 		return s.nameHolder(recorded)
