@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -83,6 +84,20 @@ func isObserved(ctx context.Context, namespace string) error {
 		return fmt.Errorf("generation %d is observed, want %d", database.Status.ObservedGeneration, database.Generation)
 	}
 	return nil
+}
+
+// isUnschedulable tells whether the status is that of a database whose pod no
+// node takes: the end of what can happen to one where there are no nodes.
+func isUnschedulable(ctx context.Context, namespace string) error {
+	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(database.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonPodUnschedulable {
+		return fmt.Errorf("the condition Ready is %+v, want the reason %s", ready, v1alpha1.ReasonPodUnschedulable)
+	}
+	return isObserved(ctx, namespace)
 }
 
 func isStatefulSetChanged(ctx context.Context, namespace string) error {

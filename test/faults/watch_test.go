@@ -27,8 +27,10 @@ func TestWhatHappensWhileTheWatchesAreCutIsSeenAfterwards(t *testing.T) {
 	o := startOperator(t, nil, "--namespaces="+namespace, "--leader-elect=false")
 	createFoo(t, namespace)
 	createDatabase(nil)(t, namespace)
+	// The last that is to be said of the database: nothing is underway then, and
+	// no write either.
 	eventually(t, stepBound, "a Foo and a database", func(ctx context.Context) error {
-		return errors.Join(hasReplicas(2)(ctx, namespace), isObserved(ctx, namespace))
+		return errors.Join(hasReplicas(2)(ctx, namespace), isUnschedulable(ctx, namespace))
 	})
 	awaitCalm(t, o)
 	before, cut := deploymentUID(t, namespace), time.Now()
