@@ -61,9 +61,10 @@ var rules = []rule{
 	{pattern: "internal/objects", std: pureStd, foreign: pureForeign, own: with(apiOwn, "internal/intent", "internal/plan")},
 	{pattern: "internal/engine/boot", std: pureStd, foreign: []string{}, own: []string{"internal/plan"}},
 	{pattern: "internal/engine/catalog", std: pureStd, foreign: []string{}, own: apiOwn},
+	{pattern: "internal/engine/parameter", std: pureStd, foreign: []string{}, own: []string{"internal/plan"}},
 	{pattern: "internal/engine/optionfile", std: pureStd, foreign: []string{}, own: []string{}},
 	{pattern: "internal/engine/enginetest", own: []string{"internal/plan", "internal/engine/..."}},
-	{pattern: "internal/engine/*", std: pureStd, foreign: pureForeign, own: with(apiOwn, "internal/intent", "internal/plan", "internal/engine/boot", "internal/engine/catalog", "internal/engine/optionfile")},
+	{pattern: "internal/engine/*", std: pureStd, foreign: pureForeign, own: with(apiOwn, "internal/intent", "internal/plan", "internal/engine/boot", "internal/engine/catalog", "internal/engine/optionfile", "internal/engine/parameter")},
 
 	// The effects. A client of an engine knows no Kubernetes; the kit knows no
 	// kind of ours.

@@ -6,6 +6,7 @@ package dbclient
 
 import (
 	"context"
+	"strings"
 
 	"coolops.cn/database-manager/internal/plan"
 )
@@ -17,6 +18,21 @@ type Target struct {
 	// Username and Password are those of the operator's account.
 	Username string
 	Password string
+	// AppUsername and AppPassword are those that the application's account should
+	// have.
+	AppUsername string
+	AppPassword string
+	// Parameters are the names of the parameters whose values State gives,
+	// separated by commas: so that two targets can be compared.
+	Parameters string
+}
+
+// ParameterNames are the names in Parameters.
+func (t Target) ParameterNames() []string {
+	if t.Parameters == "" {
+		return nil
+	}
+	return strings.Split(t.Parameters, ",")
 }
 
 // String never shows the password.
@@ -34,6 +50,24 @@ type Connection interface {
 	// Promote makes the member the primary: it takes writes from now on, and
 	// does so after a restart. It may be called again.
 	Promote(ctx context.Context) error
+	// Configure sets parameters in the running server, by their names, to values
+	// in the form in which State gives them. It fails with a Refusal if the server
+	// doesn't take one. It may be called again.
+	Configure(ctx context.Context, settings plan.Settings) error
+	// SetPassword gives the application's account the password of the target, and
+	// takes every other from it; what else the account is stays as it is. It fails
+	// with a Refusal if the server takes no such password. It may be called again.
+	SetPassword(ctx context.Context) error
 	// Close ends the connection.
 	Close() error
 }
+
+// Refusal is an error that says that a server doesn't take what it was given,
+// and would not the next time either.
+type Refusal struct {
+	// Reason is what the server says, for users: no secret is in it.
+	Reason string
+}
+
+// Error returns the reason.
+func (r *Refusal) Error() string { return r.Reason }

@@ -83,7 +83,7 @@ func resolve(in Input) (rendering, *plan.Problem) {
 				in.Recorded.TemplateVersion),
 		}
 	}
-	r := rendering{Input: in, files: in.Engine.Files()}
+	r := rendering{Input: in, files: in.Engine.Files(nil)}
 	r.configName = configMapName(spec.DeploymentName, r.files)
 	return r, r.resolveImage()
 }

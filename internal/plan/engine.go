@@ -24,9 +24,18 @@ type Engine interface {
 	// Port is where the engine serves clients.
 	Port() int32
 
+	// Parameters are what spec.config may set, ordered by name.
+	Parameters() []Parameter
+
 	// Files are the files that a member reads at its start, by name: the
-	// configuration and the boot script. They hold no secret.
-	Files() map[string]string
+	// configuration and the boot script. fixed are the parameters that the spec
+	// sets, of those that aren't live: another value has another file, and so the
+	// member is restarted for it. The files hold no secret.
+	Files(fixed Settings) map[string]string
+
+	// LiveFiles are the files, by name, that set the parameters that are live, all
+	// of them: a member that starts for whatever reason reads the newest ones.
+	LiveFiles(live Settings) map[string]string
 
 	// Command starts a member. The files lie in BootDir, the passwords in
 	// AuthDir and AdminDir, the data in DataDir.
@@ -58,8 +67,9 @@ type Engine interface {
 const (
 	// DataDir is the data directory, the only place that outlives a container.
 	DataDir = "/data"
-	// BootDir holds what Engine.Files returns.
+	// BootDir holds what Engine.Files returns, LiveDir what Engine.LiveFiles does.
 	BootDir = "/boot"
+	LiveDir = "/live"
 	// AuthDir holds the file "password" of the application's account.
 	AuthDir = "/secrets/auth"
 	// AdminDir holds the file "password" of the operator's account.
@@ -84,6 +94,21 @@ type EngineState struct {
 	Version string
 	// RunID changes with each start of the program.
 	RunID string
+	// Settings are the values of the parameters that are live, as
+	// Settings.String writes them.
+	Settings string
+	// Password tells whether the application's account has the password that it
+	// should have.
+	Password PasswordState
 	// IsLoading is true while the member still reads its data and serves nothing.
 	IsLoading bool
 }
+
+// PasswordState says what password an account has.
+type PasswordState string
+
+// What may be known of a password; empty means nothing.
+const (
+	PasswordSet     PasswordState = "Set"
+	PasswordDiffers PasswordState = "Differs"
+)

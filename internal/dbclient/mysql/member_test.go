@@ -98,7 +98,7 @@ func forEach(t *testing.T, test func(*testing.T, product)) {
 // member returns one that is to be started on a folder, whose database is new.
 func (p product) member(folder string) enginetest.Member {
 	return enginetest.Member{
-		Image: p.image, Files: p.engine.Files(), Command: p.engine.Command(), Data: folder,
+		Image: p.image, Files: p.engine.Files(nil), Command: p.engine.Command(), Data: folder,
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 		Env: map[string]string{plan.TopologyStateVariable: "new"},
 	}

@@ -38,7 +38,7 @@ func newMember(t *testing.T, version string) enginetest.Member {
 		t.Fatalf("there is no version %s", version)
 	}
 	return enginetest.Member{
-		Image: image, Files: engine.New().Files(), Command: engine.New().Command(),
+		Image: image, Files: engine.New().Files(nil), Command: engine.New().Command(),
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 		Env:  map[string]string{plan.TopologyStateVariable: "new"},
 		Data: filepath.Join(t.TempDir(), "data"),

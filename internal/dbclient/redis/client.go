@@ -84,6 +84,12 @@ func (c *Connection) Promote(ctx context.Context) error {
 	return nil
 }
 
+// Configure sets parameters in the running server.
+func (c *Connection) Configure(context.Context, plan.Settings) error { return nil }
+
+// SetPassword gives the application's account the password of the target.
+func (c *Connection) SetPassword(context.Context) error { return nil }
+
 // Close ends the connection.
 func (c *Connection) Close() error { return c.client.Close() }
 

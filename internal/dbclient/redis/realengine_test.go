@@ -58,7 +58,7 @@ func forEach(t *testing.T, test func(*testing.T, server)) {
 // member is what runs the server; data may be the folder of an earlier one.
 func (s server) member(data string, state plan.TopologyState) enginetest.Member {
 	member := enginetest.Member{
-		Image: s.image, Files: s.Files(), Command: s.Command(), Data: data,
+		Image: s.image, Files: s.Files(nil), Command: s.Command(), Data: data,
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 	}
 	if state != "" {

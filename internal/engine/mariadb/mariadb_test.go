@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
-	for name, content := range New().Files() {
+	for name, content := range New().Files(nil) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", name)
 			if *update {

@@ -51,7 +51,7 @@ func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypePost
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration, who may connect, and the boot script.
-func (Engine) Files() map[string]string {
+func (Engine) Files(plan.Settings) map[string]string {
 	return boot.Files(bootScript, map[string]string{"postgresql.conf": config(), accessFile: access})
 }
 

@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
-	for name, content := range New().Files() {
+	for name, content := range New().Files(nil) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", name)
 			if *update {
@@ -40,7 +40,7 @@ func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
 }
 
 func TestTheScriptAndTheAccessFileNameTheAccountsAsTheRestDoes(t *testing.T) {
-	files := New().Files()
+	files := New().Files(nil)
 	for name, wanted := range map[string][]string{
 		boot.ScriptFile: {
 			"account " + AdminUsername + " admin ", "account " + ReplicationUsername + " admin ", "account " + Username + " auth ",

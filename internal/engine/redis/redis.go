@@ -48,7 +48,7 @@ func NewValkey() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTy
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration and the boot script.
-func (e Engine) Files() map[string]string {
+func (e Engine) Files(plan.Settings) map[string]string {
 	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config()})
 }
 

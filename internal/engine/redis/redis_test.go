@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the golden files in testdata anew
 
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
 	for _, engine := range []Engine{New(), NewValkey()} {
-		for name, content := range engine.Files() {
+		for name, content := range engine.Files(nil) {
 			t.Run(string(engine.Type())+"/"+name, func(t *testing.T) {
 				path := filepath.Join("testdata", string(engine.Type()), name)
 				if *update {
