@@ -38,7 +38,11 @@ func (engine) Image(version string) (string, bool) {
 	return "redis:" + version, version == "1.0" || version == "2.0"
 }
 
-func (engine) Files() map[string]string {
+func (engine) Parameters() []plan.Parameter { return nil }
+
+func (engine) LiveFiles(plan.Settings) map[string]string { return map[string]string{"live.conf": ""} }
+
+func (engine) Files(plan.Settings) map[string]string {
 	return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "keep\n"}
 }
 

@@ -25,7 +25,7 @@ mount -t tmpfs -o mode=0755 tmpfs "$stage"
 for entry in "$root"/*; do
 	name=${entry##*/}
 	case $name in
-	boot | data | dev | proc | run | sys | tmp) mkdir "$stage/$name" ;;
+	boot | data | dev | live | proc | run | sys | tmp) mkdir "$stage/$name" ;;
 	etc) cp -a "$entry" "$stage/etc" ;;
 	*)
 		if [ -L "$entry" ]; then
@@ -64,6 +64,7 @@ bind "$data" "$stage/data"
 bind "$folder/run" "$stage/run/database"
 bind "$folder/tmp" "$stage/tmp"
 bind_read_only "$folder/boot" "$stage/boot"
+bind_read_only "$folder/live" "$stage/live"
 bind_read_only "$folder/secrets" "$stage/secrets"
 
 mount -o remount,ro "$stage"

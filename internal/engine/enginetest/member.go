@@ -40,6 +40,8 @@ type Member struct {
 	// Files are put into the folder of the boot script and the configuration,
 	// by name: what Engine.Files returns.
 	Files map[string]string
+	// LiveFiles are put into their folder, by name: what Engine.LiveFiles returns.
+	LiveFiles map[string]string
 	// Command starts the member: what Engine.Command returns.
 	Command []string
 	// AuthPassword and AdminPassword are put into the files that a pod gets from
@@ -128,7 +130,7 @@ func (r *Running) DataFolder() string {
 // gives them, for a pod with fsGroup 999.
 func (r *Running) layOut() error {
 	writable := []string{r.DataFolder(), r.path("run"), r.path("tmp")}
-	readable := []string{r.path("root"), r.path("boot"), r.path("secrets"), r.path("secrets", "auth"), r.path("secrets", "admin")}
+	readable := []string{r.path("root"), r.path("boot"), r.path("live"), r.path("secrets"), r.path("secrets", "auth"), r.path("secrets", "admin")}
 	for _, folder := range append(slices.Clone(writable), readable...) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
@@ -147,9 +149,23 @@ func (r *Running) layOut() error {
 			return err
 		}
 	}
+	if err := r.WriteLive(r.member.LiveFiles); err != nil {
+		return err
+	}
 	for secret, password := range map[string]string{"auth": r.member.AuthPassword, "admin": r.member.AdminPassword} {
 		file := r.path("secrets", secret, plan.PasswordKey)
 		if err := errors.Join(os.WriteFile(file, []byte(password), 0o440), os.Chown(file, 0, group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteLive replaces the files with the live parameters, as the kubelet does
+// once their ConfigMap has changed.
+func (r *Running) WriteLive(files map[string]string) error {
+	for name, content := range files {
+		if err := os.WriteFile(r.path("live", name), []byte(content), 0o644); err != nil {
 			return err
 		}
 	}

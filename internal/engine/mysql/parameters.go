@@ -9,5 +9,5 @@ func (Engine) Parameters() []plan.Parameter { return nil }
 
 // LiveFiles returns the file that the configuration includes.
 func (Engine) LiveFiles(plan.Settings) map[string]string {
-	return map[string]string{"settings.cnf": ""}
+	return map[string]string{"live.cnf": ""}
 }

@@ -9,6 +9,7 @@
 #   /data/engine  which engine, and which version of it, opened the data last
 #   /data/init    a data directory that is still being made; of no value
 #   /data/db      the data directory
+#   /data/live.*  the last live parameters that the server took
 
 set -eu
 umask 077
@@ -21,7 +22,7 @@ stop_when_asked
 
 # The exit codes that tell the operator why a member doesn't start; the sentence
 # beside them is in the container's termination message.
-readonly foreign_data=65 no_data=66 in_use=75
+readonly foreign_data=65 no_data=66 in_use=75 bad_config=78
 
 say() { printf 'boot: %s\n' "$*" >&2; }
 
@@ -59,7 +60,7 @@ open_data() {
 	fi
 	for entry in /data/* /data/.[!.]*; do
 		case $entry in
-		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new) ;;
+		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new | /data/live.*) ;;
 		*) refuse "$foreign_data" "The volume holds ${entry#/data/}, which no database of this operator put there; it was left as it is." ;;
 		esac
 	done
@@ -92,4 +93,26 @@ record_version() {
 	printf '%s %s\n' "$1" "$2" >/data/engine.new
 	sync
 	mv /data/engine.new /data/engine
+}
+
+# require_config COMMAND… has the server look at its configuration. What it says
+# against it goes to the user.
+require_config() {
+	report=$("$@" 2>&1) ||
+		refuse "$bad_config" "The server doesn't take its configuration: $(printf '%s\n' "$report" | tail -n 3 | tr '\n' ' ')"
+}
+
+# accept_live FILE CHECK brings the newest live parameters into use, as
+# /data/FILE. CHECK, which is given a file's name, tells whether the server takes
+# them: if it doesn't, the last ones that it took stay in use, so that no value
+# keeps a member from starting.
+accept_live() {
+	cat "/live/$1" >"/data/$1.new"
+	if "$2" "/data/$1.new"; then
+		mv "/data/$1.new" "/data/$1"
+		return 0
+	fi
+	say "The server doesn't take the parameters in $1; the last ones that it took stay in use."
+	rm "/data/$1.new"
+	[ -e "/data/$1" ] || : >"/data/$1"
 }
