@@ -328,7 +328,7 @@ func TestWhatTheKubeletRunsNeedsNoCredential(t *testing.T) {
 // withOtherFiles is an engine of a newer operator.
 type withOtherFiles struct{ engine }
 
-func (withOtherFiles) Files() map[string]string { return map[string]string{"redis.conf": "change\n"} }
+func (withOtherFiles) Files(plan.Settings) map[string]string { return map[string]string{"redis.conf": "change\n"} }
 
 func TestOtherFilesAreAnotherConfigMapAndAnotherTemplate(t *testing.T) {
 	const theConfig, theWorkload = 3, 6
