@@ -20,6 +20,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=coolops.cn, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AuthSpec"):
+		return &coolopsv1alpha1.AuthSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DatabaseManager"):
 		return &coolopsv1alpha1.DatabaseManagerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DatabaseManagerSpec"):
@@ -36,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.NetworkPolicyPeerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPolicySpec"):
 		return &coolopsv1alpha1.NetworkPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ParameterStatus"):
+		return &coolopsv1alpha1.ParameterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceAmounts"):
 		return &coolopsv1alpha1.ResourceAmountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):

@@ -17,6 +17,7 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec":              schema_pkg_apis_coolops_v1alpha1_AuthSpec(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManager":       schema_pkg_apis_coolops_v1alpha1_DatabaseManager(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerList":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerList(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerSpec":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref),
@@ -26,6 +27,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus":          schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus":       schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":       schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":  schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention":      schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref),
@@ -88,6 +90,28 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.RawExtension{}.OpenAPIModelName():                                     schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
 		runtime.TypeMeta{}.OpenAPIModelName():                                         schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():                                          schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_AuthSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AuthSpec says where the application's password comes from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretName is the name of a Secret of your own in the same namespace, with the password under the key password, of 1 to 200 bytes. It has to carry the label coolops.cn/credentials: \"true\", because the operator sees no other. A change of the password becomes the database's within a minute, without a restart. The Secret <deploymentName>-auth has what an application connects with, as ever. At most 253 characters.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"secretName"},
+			},
+		},
 	}
 }
 
@@ -249,6 +273,41 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec"),
 						},
 					},
+					"auth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "auth says where the application's password comes from. Default: it is generated, and stands in the Secret <deploymentName>-auth. It can be changed at any time.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec"),
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config are parameters of the engine, at most 64, by their own names, such as max_connections: \"200\". The documentation lists, for each engine, those that may be set, with their defaults and whether a change restarts the members; the others are the operator's own. A value is a text of at most 256 printable ASCII characters: numbers need quotes. Default: the operator's default of each. What is taken out goes back to the default. It can be changed at any time; a name or value that isn't allowed gives the condition Ready=False with the reason InvalidSpec, and changes nothing.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend takes the operator's hands off the database, which keeps running: nothing is created, changed, repaired or deleted until it is false again. The status goes on telling how the database is. Default: false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"shutdown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "shutdown stops the members, and keeps what is on their volumes: there is no pod until it is false again. A database without storage loses its data by it. Default: false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resources are the CPU time, memory and scratch space of each member's database container. Default: none asked for and no limit. A change restarts the members.",
@@ -260,7 +319,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"},
 	}
 }
 
@@ -348,6 +407,27 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref common.Reference
 							},
 						},
 					},
+					"config": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "config are the parameters that spec.config sets, ordered by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus"),
+									},
+								},
+							},
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -373,7 +453,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus", v1.Condition{}.OpenAPIModelName()},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus", v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -548,6 +628,43 @@ func schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref common.ReferenceCall
 	}
 }
 
+func schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ParameterStatus is what became of one parameter of spec.config.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the engine's name of the parameter.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"change": {
+						SchemaProps: spec.SchemaProps{
+							Description: "change is Live, if running servers take the value, or Restart, if the members are restarted for it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inEffect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inEffect tells whether every member that answers runs with the value.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "change"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -637,7 +754,7 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"size": {
 						SchemaProps: spec.SchemaProps{
-							Description: "size is the capacity of each member's volume, in bytes, as a quantity: digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can't be changed: this version of the operator neither grows nor shrinks a volume.",
+							Description: "size is the capacity of each member's volume, in bytes, as a quantity: digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can grow, where the StorageClass allows that, and never shrinks.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},

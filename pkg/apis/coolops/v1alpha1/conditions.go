@@ -47,6 +47,18 @@ const (
 	// ReasonRolling: members are being replaced, to carry out a change of the spec.
 	ReasonRolling = "Rolling"
 
+	// ReasonVolumeGrowing: a member's volume is being made larger; it serves
+	// meanwhile.
+	ReasonVolumeGrowing = "VolumeGrowing"
+
+	// ReasonSuspended (Progressing=False): spec.suspend is set, and nothing is
+	// changed.
+	ReasonSuspended = "Suspended"
+
+	// ReasonShutDown: spec.shutdown is set; there are no members, and their
+	// volumes are kept.
+	ReasonShutDown = "ShutDown"
+
 	// ReasonWaitingForMember: a member's pod is missing, starting or not ready.
 	ReasonWaitingForMember = "WaitingForMember"
 )
@@ -87,6 +99,21 @@ const (
 
 	// ReasonSecretMissing: a Secret that the database needs is gone or unreadable.
 	ReasonSecretMissing = "SecretMissing"
+
+	// ReasonSecretNotLabelled: the Secret that spec.auth names lacks the label
+	// without which the operator doesn't see it.
+	ReasonSecretNotLabelled = "SecretNotLabelled"
+
+	// ReasonPasswordRefused (Degraded=True): the engine doesn't take the password
+	// that stands in the Secret, and keeps the former one.
+	ReasonPasswordRefused = "PasswordRefused"
+
+	// ReasonConfigRefused: the server doesn't take a value of spec.config. Where
+	// only Degraded has it, the members run with the former value.
+	ReasonConfigRefused = "ConfigRefused"
+
+	// ReasonExpansionRefused (Degraded=True): a volume isn't allowed to grow.
+	ReasonExpansionRefused = "ExpansionRefused"
 
 	// ReasonTemplateUnknown: the workload was rendered by a newer operator, in a
 	// form that this one doesn't know; nothing is changed.

@@ -48,6 +48,13 @@ const (
 	LabelDataID = "coolops.cn/data-id"
 )
 
+// LabelCredentials is set to CredentialsValue by a user on the Secret that
+// spec.auth names: the operator sees no other Secret of a user's.
+const (
+	LabelCredentials = "coolops.cn/credentials"
+	CredentialsValue = "true"
+)
+
 // AnnotationReinitialize is set by a user on a DatabaseManager whose data are
 // lost, to let it begin again with nothing: its value is the data id that the
 // condition names, so that it counts once.

@@ -91,6 +91,7 @@ type DatabaseManager struct {
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.storage) || !has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be removed, because the data is on the volumes: set it back, or create another DatabaseManager without storage and copy the data`
 // +kubebuilder:validation:XValidation:rule=`!has(self.storage) || has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be added to a database that was created without it: take it out, or create another DatabaseManager with storage and copy the data`
+// +kubebuilder:validation:XValidation:rule=`!has(self.auth) || !(self.auth.secretName in [self.deploymentName + '-auth', self.deploymentName + '-admin'])`,fieldPath=`.auth.secretName`,messageExpression=`"must be a Secret of your own, and '" + self.auth.secretName + "' is one that the operator makes: choose another name, or take spec.auth out for a generated password"`
 type DatabaseManagerSpec struct {
 	// deploymentName is the name of the workload (a Deployment without storage,
 	// a StatefulSet with) and the stem of every other child's name: the Service
@@ -152,6 +153,38 @@ type DatabaseManagerSpec struct {
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
+	// auth says where the application's password comes from. Default: it is
+	// generated, and stands in the Secret <deploymentName>-auth. It can be changed
+	// at any time.
+	// +optional
+	Auth *AuthSpec `json:"auth,omitempty"`
+
+	// config are parameters of the engine, at most 64, by their own names, such as
+	// max_connections: "200". The documentation lists, for each engine, those that
+	// may be set, with their defaults and whether a change restarts the members;
+	// the others are the operator's own. A value is a text of at most 256
+	// printable ASCII characters: numbers need quotes. Default: the operator's
+	// default of each. What is taken out goes back to the default. It can be
+	// changed at any time; a name or value that isn't allowed gives the condition
+	// Ready=False with the reason InvalidSpec, and changes nothing.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, name.matches('^[a-z][-a-z0-9_]{0,62}$'))`,message=`must have names of parameters, lower-case letters, digits, "-" and "_": write for example max_connections: "200"`
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, self[name].matches('^[ -~]*$'))`,message=`must have values of printable ASCII characters, on one line: write for example max_connections: "200"`
+	Config map[string]ConfigValue `json:"config,omitempty"`
+
+	// suspend takes the operator's hands off the database, which keeps running:
+	// nothing is created, changed, repaired or deleted until it is false again.
+	// The status goes on telling how the database is. Default: false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// shutdown stops the members, and keeps what is on their volumes: there is no
+	// pod until it is false again. A database without storage loses its data by it.
+	// Default: false.
+	// +optional
+	Shutdown bool `json:"shutdown,omitempty"`
+
 	// resources are the CPU time, memory and scratch space of each member's
 	// database container. Default: none asked for and no limit. A change
 	// restarts the members.
@@ -165,14 +198,13 @@ type DatabaseManagerSpec struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.storageClassName) || has(oldSelf.storageClassName)`,fieldPath=`.storageClassName`,message=`can't be added after creation, because a volume stays in its class: take it out, or create another DatabaseManager and copy the data`
 type StorageSpec struct {
 	// size is the capacity of each member's volume, in bytes, as a quantity:
-	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It
-	// can't be changed: this version of the operator neither grows nor shrinks
-	// a volume.
+	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can
+	// grow, where the StorageClass allows that, and never shrinks.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') && quantity(string(self)).compareTo(quantity('64Mi')) >= 0`,message=`must be a quantity of at least 64Mi, as digits and a unit: write for example 1Gi`
-	// +kubebuilder:validation:XValidation:rule=`string(self) == string(oldSelf) || !string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0`,messageExpression=`"can't be changed from " + string(oldSelf) + ": this version of the operator neither grows nor shrinks a volume: set it back, or create another DatabaseManager and copy the data"`
+	// +kubebuilder:validation:XValidation:rule=`string(self) == string(oldSelf) || !string(self).matches('^[0-9]{1,19}([.][0-9]{1,9})?(m|[kMGTPE]|[KMGTPE]i)?$') || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0`,messageExpression=`"can't shrink from " + string(oldSelf) + ", because no volume does: set it back, or create another DatabaseManager with a smaller size and copy the data"`
 	Size resource.Quantity `json:"size"`
 
 	// storageClassName is the StorageClass of the volumes. Default: the
@@ -188,6 +220,25 @@ type StorageSpec struct {
 	// +optional
 	Retention *StorageRetention `json:"retention,omitempty"`
 }
+
+// AuthSpec says where the application's password comes from.
+type AuthSpec struct {
+	// secretName is the name of a Secret of your own in the same namespace, with
+	// the password under the key password, of 1 to 200 bytes. It has to carry the
+	// label coolops.cn/credentials: "true", because the operator sees no other. A
+	// change of the password becomes the database's within a minute, without a
+	// restart. The Secret <deploymentName>-auth has what an application connects
+	// with, as ever. At most 253 characters.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')`,message=`must be the name of a Secret, lower-case letters, digits, "-" and ".": write one that "kubectl get secret" lists, or take spec.auth out for a generated password`
+	SecretName string `json:"secretName"`
+}
+
+// ConfigValue is the value of a parameter of an engine, of at most 256 characters.
+//
+// +kubebuilder:validation:MaxLength=256
+type ConfigValue string
 
 // NetworkPolicySpec says who may reach the members.
 type NetworkPolicySpec struct {
@@ -393,6 +444,13 @@ type DatabaseManagerStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Members []MemberStatus `json:"members,omitempty"`
 
+	// config are the parameters that spec.config sets, ordered by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Config []ParameterStatus `json:"config,omitempty"`
+
 	// conditions are Ready, Progressing, Degraded and TransportEncrypted.
 	// +optional
 	// +listType=map
@@ -416,6 +474,35 @@ type MemberStatus struct {
 	// ready tells whether the member answered the operator's last query.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
+}
+
+// ParameterChange says how a parameter takes effect.
+type ParameterChange string
+
+const (
+	// ParameterChangeLive is of a parameter that a running server takes.
+	ParameterChangeLive ParameterChange = "Live"
+
+	// ParameterChangeRestart is of a parameter for which the members are restarted.
+	ParameterChangeRestart ParameterChange = "Restart"
+)
+
+// ParameterStatus is what became of one parameter of spec.config.
+type ParameterStatus struct {
+	// name is the engine's name of the parameter.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// change is Live, if running servers take the value, or Restart, if the members
+	// are restarted for it.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	Change ParameterChange `json:"change"`
+
+	// inEffect tells whether every member that answers runs with the value.
+	// +optional
+	InEffect bool `json:"inEffect,omitempty"`
 }
 
 // DatabaseManagerList is a list of DatabaseManagers.

@@ -25,6 +25,13 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.AuthSpec
+  map:
+    fields:
+    - name: secretName
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.DatabaseManager
   map:
     fields:
@@ -49,6 +56,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.DatabaseManagerSpec
   map:
     fields:
+    - name: auth
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.AuthSpec
+    - name: config
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: dbtype
       type:
         scalar: string
@@ -70,9 +85,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceRequirements
+    - name: shutdown
+      type:
+        scalar: boolean
     - name: storage
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageSpec
+    - name: suspend
+      type:
+        scalar: boolean
     - name: version
       type:
         scalar: string
@@ -90,6 +111,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: config
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ParameterStatus
+          elementRelationship: associative
+          keys:
+          - name
     - name: currentPrimary
       type:
         scalar: string
@@ -174,6 +203,20 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicyPeer
           elementRelationship: atomic
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ParameterStatus
+  map:
+    fields:
+    - name: change
+      type:
+        scalar: string
+      default: ""
+    - name: inEffect
+      type:
+        scalar: boolean
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
   map:
     fields:

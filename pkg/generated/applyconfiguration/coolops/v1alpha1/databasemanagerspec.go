@@ -51,6 +51,27 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// namespace and the operator. Default: nobody else. It counts where the
 	// cluster's network enforces NetworkPolicies. It can be changed at any time.
 	NetworkPolicy *NetworkPolicySpecApplyConfiguration `json:"networkPolicy,omitempty"`
+	// auth says where the application's password comes from. Default: it is
+	// generated, and stands in the Secret <deploymentName>-auth. It can be changed
+	// at any time.
+	Auth *AuthSpecApplyConfiguration `json:"auth,omitempty"`
+	// config are parameters of the engine, at most 64, by their own names, such as
+	// max_connections: "200". The documentation lists, for each engine, those that
+	// may be set, with their defaults and whether a change restarts the members;
+	// the others are the operator's own. A value is a text of at most 256
+	// printable ASCII characters: numbers need quotes. Default: the operator's
+	// default of each. What is taken out goes back to the default. It can be
+	// changed at any time; a name or value that isn't allowed gives the condition
+	// Ready=False with the reason InvalidSpec, and changes nothing.
+	Config map[string]coolopsv1alpha1.ConfigValue `json:"config,omitempty"`
+	// suspend takes the operator's hands off the database, which keeps running:
+	// nothing is created, changed, repaired or deleted until it is false again.
+	// The status goes on telling how the database is. Default: false.
+	Suspend *bool `json:"suspend,omitempty"`
+	// shutdown stops the members, and keeps what is on their volumes: there is no
+	// pod until it is false again. A database without storage loses its data by it.
+	// Default: false.
+	Shutdown *bool `json:"shutdown,omitempty"`
 	// resources are the CPU time, memory and scratch space of each member's
 	// database container. Default: none asked for and no limit. A change
 	// restarts the members.
@@ -116,6 +137,44 @@ func (b *DatabaseManagerSpecApplyConfiguration) WithStorage(value *StorageSpecAp
 // If called multiple times, the NetworkPolicy field is set to the value of the last call.
 func (b *DatabaseManagerSpecApplyConfiguration) WithNetworkPolicy(value *NetworkPolicySpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
 	b.NetworkPolicy = value
+	return b
+}
+
+// WithAuth sets the Auth field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Auth field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithAuth(value *AuthSpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	b.Auth = value
+	return b
+}
+
+// WithConfig puts the entries into the Config field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Config field,
+// overwriting an existing map entries in Config field with the same key.
+func (b *DatabaseManagerSpecApplyConfiguration) WithConfig(entries map[string]coolopsv1alpha1.ConfigValue) *DatabaseManagerSpecApplyConfiguration {
+	if b.Config == nil && len(entries) > 0 {
+		b.Config = make(map[string]coolopsv1alpha1.ConfigValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Config[k] = v
+	}
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithSuspend(value bool) *DatabaseManagerSpecApplyConfiguration {
+	b.Suspend = &value
+	return b
+}
+
+// WithShutdown sets the Shutdown field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Shutdown field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithShutdown(value bool) *DatabaseManagerSpecApplyConfiguration {
+	b.Shutdown = &value
 	return b
 }
 

@@ -36,6 +36,8 @@ type DatabaseManagerStatusApplyConfiguration struct {
 	SecretName *string `json:"secretName,omitempty"`
 	// members are the members that exist, ordered by name.
 	Members []MemberStatusApplyConfiguration `json:"members,omitempty"`
+	// config are the parameters that spec.config sets, ordered by name.
+	Config []ParameterStatusApplyConfiguration `json:"config,omitempty"`
 	// conditions are Ready, Progressing, Degraded and TransportEncrypted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -119,6 +121,19 @@ func (b *DatabaseManagerStatusApplyConfiguration) WithMembers(values ...*MemberS
 			panic("nil value passed to WithMembers")
 		}
 		b.Members = append(b.Members, *values[i])
+	}
+	return b
+}
+
+// WithConfig adds the given value to the Config field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Config field.
+func (b *DatabaseManagerStatusApplyConfiguration) WithConfig(values ...*ParameterStatusApplyConfiguration) *DatabaseManagerStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConfig")
+		}
+		b.Config = append(b.Config, *values[i])
 	}
 	return b
 }

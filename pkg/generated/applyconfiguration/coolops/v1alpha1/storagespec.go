@@ -14,9 +14,8 @@ import (
 // StorageSpec is the volume of each member.
 type StorageSpecApplyConfiguration struct {
 	// size is the capacity of each member's volume, in bytes, as a quantity:
-	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It
-	// can't be changed: this version of the operator neither grows nor shrinks
-	// a volume.
+	// digits and an optional unit, such as 512Mi or 10Gi. At least 64Mi. It can
+	// grow, where the StorageClass allows that, and never shrinks.
 	Size *resource.Quantity `json:"size,omitempty"`
 	// storageClassName is the StorageClass of the volumes. Default: the
 	// cluster's default class when the volume is created. It can't be changed.
