@@ -34,7 +34,9 @@ type cluster struct {
 	children   map[string]informers.SharedInformerFactory
 	owners     map[string]externalversions.SharedInformerFactory
 	// pods are those that our Services select, whoever made them.
-	pods        map[string]informers.SharedInformerFactory
+	pods map[string]informers.SharedInformerFactory
+	// credentials are the users' own Secrets that spec.auth may name.
+	credentials map[string]informers.SharedInformerFactory
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
 	// ownNamespace is where the operator's pods run; empty if it runs elsewhere.
@@ -49,6 +51,8 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 		children: map[string]informers.SharedInformerFactory{},
 		owners:   map[string]externalversions.SharedInformerFactory{},
 		pods:     map[string]informers.SharedInformerFactory{},
+
+		credentials: map[string]informers.SharedInformerFactory{},
 	}
 	var err, kubernetesErr error
 	c.resources, err = versioned.NewForConfig(config)
@@ -70,6 +74,7 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 		return cluster{}, fmt.Errorf("select pods: %w", err)
 	}
 	served := labels.SelectorFromSet(labels.Set{v1alpha1.LabelComponent: v1alpha1.ComponentDatabase}).Add(*hasStem)
+	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.LabelCredentials: v1alpha1.CredentialsValue})
 	selecting := func(namespace string, selector labels.Selector) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
 			informers.WithNamespace(namespace),
@@ -79,6 +84,7 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 	for _, namespace := range namespaces {
 		c.children[namespace] = selecting(namespace, managed)
 		c.pods[namespace] = selecting(namespace, served)
+		c.credentials[namespace] = selecting(namespace, labelled)
 		c.owners[namespace] = externalversions.NewSharedInformerFactoryWithOptions(c.resources, 0,
 			externalversions.WithNamespace(namespace),
 			externalversions.WithTransform(kit.DropManagedFields),
@@ -115,7 +121,7 @@ type factory interface {
 func (c cluster) factories() []factory {
 	var all []factory
 	for namespace := range c.owners {
-		all = append(all, c.owners[namespace], c.children[namespace], c.pods[namespace])
+		all = append(all, c.owners[namespace], c.children[namespace], c.pods[namespace], c.credentials[namespace])
 	}
 	return all
 }

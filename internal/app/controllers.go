@@ -94,6 +94,7 @@ func newDatabaseManager(c cluster, metrics *kit.Metrics) (controller, error) {
 		Databases:         c.resources,
 		Children:          c.children,
 		Pods:              c.pods,
+		Credentials:       c.credentials,
 		Owners:            c.owners,
 		Engines:           engines(),
 		MayAct:            c.mayAct,

@@ -24,6 +24,8 @@ type Connection[S any] interface {
 type Answer[S any] struct {
 	// WatchedSince is when the member was first given to the prober.
 	WatchedSince time.Time
+	// ExpectedSince is since when it has been expected to answer; zero if it isn't.
+	ExpectedSince time.Time
 	// IsAsked tells whether a first call has ended.
 	IsAsked bool
 	// Answers tells whether the member answers. One that did is called silent
@@ -47,6 +49,15 @@ type ProbedMember[T comparable] struct {
 	Target T
 	// Interval is the time from one call to the next.
 	Interval time.Duration
+	// IsExpected tells whether it should answer by now. When it begins to be, it is
+	// asked at once.
+	IsExpected bool
+}
+
+// isSame tells whether a member is reached and asked in the same way as another.
+func (m ProbedMember[T]) isSame(other ProbedMember[T]) bool {
+	m.IsExpected = other.IsExpected
+	return m == other
 }
 
 // ProberConfig is what a Prober needs.
@@ -130,12 +141,14 @@ func (p *Prober[T, S]) SetMembers(key cache.ObjectName, members []ProbedMember[T
 	former := p.members[key]
 	current := make(map[types.UID]*probe[T, S], len(members))
 	for _, member := range members {
-		if known := former[member.UID]; known != nil && known.member == member {
+		if known := former[member.UID]; known != nil && known.member.isSame(member) {
+			known.expect(member.IsExpected, now)
 			current[member.UID] = known
 			delete(former, member.UID)
 			continue
 		}
 		added := &probe[T, S]{member: member, answer: Answer[S]{WatchedSince: now}, hurry: make(chan struct{}, 1)}
+		added.expect(member.IsExpected, now)
 		current[member.UID] = added
 		if p.start != nil {
 			p.start(key, added)
@@ -153,15 +166,31 @@ func (p *Prober[T, S]) SetMembers(key cache.ObjectName, members []ProbedMember[T
 	p.members[key] = current
 }
 
+// expect notes whether the member should answer by now.
+func (p *probe[T, S]) expect(isExpected bool, now time.Time) {
+	switch {
+	case !isExpected:
+		p.answer.ExpectedSince = time.Time{}
+	case p.answer.ExpectedSince.IsZero():
+		p.answer.ExpectedSince = now
+		p.ask()
+	}
+}
+
+// ask ends the pause before the next call.
+func (p *probe[T, S]) ask() {
+	select {
+	case p.hurry <- struct{}{}:
+	default: // it is hurrying already
+	}
+}
+
 // Hurry has a member asked at once, because something was just done to it.
 func (p *Prober[T, S]) Hurry(key cache.ObjectName, uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.members[key][uid]; known != nil {
-		select {
-		case known.hurry <- struct{}{}:
-		default: // it is hurrying already
-		}
+		known.ask()
 	}
 }
 
@@ -223,7 +252,7 @@ func (p *Prober[T, S]) store(key cache.ObjectName, member ProbedMember[T], state
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.members[key][member.UID]
-	if known == nil || known.member != member {
+	if known == nil || !known.member.isSame(member) {
 		// It was taken away while it was being asked.
 		return false, false
 	}

@@ -18,6 +18,16 @@ func (r *rendering) configMap() *corev1apply.ConfigMapApplyConfiguration {
 		WithData(r.files)
 }
 
+// liveConfigMap holds the parameters that a running server takes, all of them.
+// It is changed in place, and mounted as a folder, which the kubelet keeps up to
+// date: so a member that starts for whatever reason reads the newest.
+func (r *rendering) liveConfigMap() *corev1apply.ConfigMapApplyConfiguration {
+	return corev1apply.ConfigMap(r.liveName(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithOwnerReferences(r.owner()).
+		WithData(r.liveFiles)
+}
+
 // topology holds where the data are, and what their identity is. It stays as
 // long as a volume does: without it, an empty volume would be taken for new.
 func (r *rendering) topology() *corev1apply.ConfigMapApplyConfiguration {

@@ -79,6 +79,7 @@ func (r *rendering) container() *corev1apply.ContainerApplyConfiguration {
 		WithVolumeMounts(
 			mount(plan.DataVolume, plan.DataDir),
 			mount("boot", plan.BootDir).WithReadOnly(true),
+			mount("live", plan.LiveDir).WithReadOnly(true),
 			mount("auth", plan.AuthDir).WithReadOnly(true),
 			mount("admin", plan.AdminDir).WithReadOnly(true),
 			mount("run", plan.RunDir),
@@ -123,6 +124,8 @@ func (r *rendering) volumes() []*corev1apply.VolumeApplyConfiguration {
 	volumes := []*corev1apply.VolumeApplyConfiguration{
 		corev1apply.Volume().WithName("boot").
 			WithConfigMap(corev1apply.ConfigMapVolumeSource().WithName(r.configName)),
+		corev1apply.Volume().WithName("live").
+			WithConfigMap(corev1apply.ConfigMapVolumeSource().WithName(r.liveName())),
 		passwordVolume("auth", r.authSecretName()),
 		passwordVolume("admin", r.adminSecretName()),
 		corev1apply.Volume().WithName("run").

@@ -8,6 +8,8 @@ package objects
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,6 +44,11 @@ type rendering struct {
 	// files are the engine's files, in the ConfigMap of this name.
 	files      map[string]string
 	configName string
+	// liveFiles set the parameters that a running server takes, which are live.
+	liveFiles map[string]string
+	live      plan.Settings
+	// parameters are those that the spec sets, ordered by name.
+	parameters []plan.Parameter
 }
 
 // Render returns the children that the spec asks for, or the Problem that
@@ -64,7 +71,12 @@ func Render(in Input) (plan.Desired, *plan.Problem) {
 		Children: children[1:],
 		Claims:   claims,
 		Topology: in.Recorded.Topology,
-		Members:  members,
+		Members:  r.members(),
+
+		Live:       r.live,
+		ConfigName: r.configName,
+		Parameters: r.parameters,
+		Aside:      in.Recorded.Aside,
 	}, nil
 }
 
@@ -83,9 +95,49 @@ func resolve(in Input) (rendering, *plan.Problem) {
 				in.Recorded.TemplateVersion),
 		}
 	}
-	r := rendering{Input: in, files: in.Engine.Files(nil)}
-	r.configName = configMapName(spec.DeploymentName, r.files)
+	r := rendering{Input: in}
+	if problem := r.resolveConfig(); problem != nil {
+		return rendering{}, problem
+	}
 	return r, r.resolveImage()
+}
+
+// resolveConfig settles the parameters: what the spec sets, by the engine's list
+// of those that it may set, and the defaults.
+func (r *rendering) resolveConfig() *plan.Problem {
+	known := r.Engine.Parameters()
+	fixed := plan.Settings{}
+	r.live = plan.LiveDefaults(known)
+	config := r.Database.Spec.Config
+	for _, name := range slices.Sorted(maps.Keys(config)) {
+		parameter, exists := plan.FindParameter(known, name)
+		if !exists {
+			return invalid("spec.config has %q, which isn't a parameter of %s that may be set: take it out. Those that may be set are %s",
+				name, r.Engine.Type(), names(known))
+		}
+		value, isAllowed := parameter.Read(string(config[name]))
+		if !isAllowed {
+			return invalid("spec.config.%s is %q; allowed is %s: correct it, or take it out for the default, %s",
+				name, config[name], parameter.Allowed, parameter.Default)
+		}
+		if parameter.IsLive {
+			r.live[name] = value
+		} else {
+			fixed[name] = value
+		}
+		r.parameters = append(r.parameters, parameter)
+	}
+	r.files, r.liveFiles = r.Engine.Files(fixed), r.Engine.LiveFiles(r.live)
+	r.configName = configMapName(r.stem(), r.files)
+	return nil
+}
+
+func names(parameters []plan.Parameter) string {
+	known := make([]string, 0, len(parameters))
+	for _, parameter := range parameters {
+		known = append(known, parameter.Name)
+	}
+	return strings.Join(known, ", ")
 }
 
 // resolveImage settles the version and the image. A default, once resolved,
@@ -141,6 +193,7 @@ func (r *rendering) children() ([]plan.Child, error) {
 		{plan.KindSecret, r.adminSecretName(), r.adminSecret(), r.isDurable(), r.adminData(), r.Recorded.Admin.Password},
 		{plan.KindConfigMap, plan.TopologyName(r.stem()), r.topology(), r.isDurable(), nil, ""},
 		{plan.KindConfigMap, r.configName, r.configMap(), false, nil, ""},
+		{plan.KindConfigMap, r.liveName(), r.liveConfigMap(), false, nil, ""},
 		{plan.KindService, r.stem(), r.service(), false, nil, ""},
 		{plan.KindNetworkPolicy, r.stem(), r.networkPolicy(), false, nil, ""},
 		{r.workloadKind(), r.stem(), r.workload(), false, nil, ""},
@@ -148,6 +201,7 @@ func (r *rendering) children() ([]plan.Child, error) {
 	children := make([]plan.Child, 0, len(parts))
 	for _, part := range parts {
 		child := plan.Child{Ref: plan.Ref{Kind: part.kind, Name: part.name}, IsRetained: part.isRetained, Template: part.template}
+		child.IsGiven = part.name == r.authSecretName() && r.Database.Spec.Auth != nil && r.Recorded.Aside == nil
 		child, err := seal(child, part.configuration, part.password)
 		if err != nil {
 			return nil, err
@@ -163,8 +217,8 @@ func (r *rendering) claims() ([]plan.Child, error) {
 	if !r.isDurable() {
 		return nil, nil
 	}
-	claims := make([]plan.Child, 0, members)
-	for ordinal := range members {
+	claims := make([]plan.Child, 0, ordinals)
+	for ordinal := range ordinals {
 		name := plan.ClaimName(fmt.Sprintf("%s-%d", r.stem(), ordinal))
 		claim, err := seal(plan.Child{Ref: plan.Ref{Kind: plan.KindVolumeClaim, Name: name}, IsRetained: true}, r.claim(name), "")
 		if err != nil {

@@ -38,12 +38,22 @@ func (engine) Image(version string) (string, bool) {
 	return "redis:" + version, version == "1.0" || version == "2.0"
 }
 
-func (engine) Parameters() []plan.Parameter { return nil }
+func (engine) Parameters() []plan.Parameter {
+	number := plan.Values{Allowed: "a digit", Read: func(value string) (string, bool) {
+		return value, len(value) == 1 && value >= "0" && value <= "9"
+	}}
+	return []plan.Parameter{
+		{Name: "databases", Default: "1", Values: number},
+		{Name: "timeout", IsLive: true, Default: "0", Values: number},
+	}
+}
 
-func (engine) LiveFiles(plan.Settings) map[string]string { return map[string]string{"live.conf": ""} }
+func (engine) LiveFiles(live plan.Settings) map[string]string {
+	return map[string]string{"live.conf": live.String()}
+}
 
-func (engine) Files(plan.Settings) map[string]string {
-	return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "keep\n"}
+func (engine) Files(fixed plan.Settings) map[string]string {
+	return map[string]string{"boot.sh": "exec redis\n", "redis.conf": "keep\n" + fixed.String()}
 }
 
 func (engine) Stop() []string { return nil }

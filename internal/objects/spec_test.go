@@ -28,7 +28,8 @@ func setters() map[string]func(*v1alpha1.DatabaseManagerSpec) {
 	fields := map[string]func(*v1alpha1.DatabaseManagerSpec){
 		"version":                  func(s *v1alpha1.DatabaseManagerSpec) { s.Version = "1.0" },
 		"image":                    func(s *v1alpha1.DatabaseManagerSpec) { s.Image = "own:1" },
-		"storage.size":             func(s *v1alpha1.DatabaseManagerSpec) { s.Storage.Size = resource.MustParse("20Gi") },
+		"config":                   func(s *v1alpha1.DatabaseManagerSpec) { s.Config = map[string]v1alpha1.ConfigValue{"timeout": "7"} },
+		"shutdown":                 func(s *v1alpha1.DatabaseManagerSpec) { s.Shutdown = true },
 		"storage.storageClassName": func(s *v1alpha1.DatabaseManagerSpec) { s.Storage.StorageClassName = new("slow") },
 		"storage.retention.whenDeleted": func(s *v1alpha1.DatabaseManagerSpec) {
 			s.Storage.Retention.WhenDeleted = v1alpha1.RetentionPolicyDelete
@@ -78,6 +79,10 @@ func shownElsewhere() map[string]string {
 		"deploymentName": "it names all children, and never changes",
 		"dbtype":         "it chooses the engine, and never changes",
 		"replicas":       "while there is no replication, the status answers it",
+		"suspend":        "the planner stops at it",
+		"storage.size":   "the planner has the claims grow, and another StatefulSet take over",
+
+		"auth.secretName": "the Secret that it names was read before: it is where the password comes from",
 	}
 }
 
@@ -132,6 +137,9 @@ func renderAndRecord(t *testing.T, in *Input) string {
 	annotations := annotationsOf(t, desired.Workload())
 	in.Recorded.Version, in.Recorded.Image = annotations[v1alpha1.AnnotationResolvedVersion], annotations[v1alpha1.AnnotationResolvedImage]
 	in.Recorded.TemplateVersion = annotations[v1alpha1.AnnotationTemplateVersion]
+	if in.Recorded.ClaimSize == "" && in.Database.Spec.Storage != nil {
+		in.Recorded.ClaimSize = in.Database.Spec.Storage.Size.String()
+	}
 	return encode(t, desired)
 }
 
@@ -198,7 +206,7 @@ func TestWhateverIsOptionalMayBeAbsentOrEmpty(t *testing.T) {
 			t.Fatalf("%+v: %v", in.Database.Spec, problem)
 		}
 		todo := plan.Make(snapshot, desired, nil, time.Time{})
-		if status := plan.Report(snapshot, todo, plan.Outcome{}, time.Time{}); len(todo.Actions) == 0 || len(status.Conditions) == 0 {
+		if status := plan.Report(snapshot, desired, todo, plan.Outcome{}, time.Time{}); len(todo.Actions) == 0 || len(status.Conditions) == 0 {
 			t.Fatalf("%+v: nothing is planned, or said", in.Database.Spec)
 		}
 	}
@@ -285,6 +293,8 @@ func TestASpecReachesNoOtherNamespace(t *testing.T) {
 	for _, path := range leaves("", reflect.TypeFor[v1alpha1.DatabaseManagerSpec]()) {
 		// A selector of clients: the operator reads nothing by it.
 		name := strings.ReplaceAll(path, "namespaceSelector", "")
+		// A name alone, which is looked up beside the database.
+		name = strings.ReplaceAll(name, "auth.secretName", "")
 		for _, reference := range []string{"namespace", "secret", "configmap", "serviceaccount", "ref"} {
 			if strings.Contains(strings.ToLower(name), reference) {
 				t.Errorf("the field %s could refer to an object elsewhere", path)
@@ -328,10 +338,12 @@ func TestWhatTheKubeletRunsNeedsNoCredential(t *testing.T) {
 // withOtherFiles is an engine of a newer operator.
 type withOtherFiles struct{ engine }
 
-func (withOtherFiles) Files(plan.Settings) map[string]string { return map[string]string{"redis.conf": "change\n"} }
+func (withOtherFiles) Files(plan.Settings) map[string]string {
+	return map[string]string{"redis.conf": "change\n"}
+}
 
 func TestOtherFilesAreAnotherConfigMapAndAnotherTemplate(t *testing.T) {
-	const theConfig, theWorkload = 3, 6
+	const theConfig, theWorkload = 3, 7
 	before, problem := Render(anInput())
 	if problem != nil {
 		t.Fatal(problem)

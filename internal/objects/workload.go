@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -20,8 +21,8 @@ import (
 // beside the old.
 const TemplateVersion = "1"
 
-// members is how many members a workload runs: one, until there is replication.
-const members = 1
+// ordinals is how many members a database has: one, until there is replication.
+const ordinals = 1
 
 // revisionHistory is how many old revisions of a template are kept. Nobody
 // rolls back to one by hand, since the spec would be applied again.
@@ -32,6 +33,14 @@ func (r *rendering) workloadKind() plan.Kind {
 		return plan.KindStatefulSet
 	}
 	return plan.KindDeployment
+}
+
+// members is how many members the workload runs.
+func (r *rendering) members() int32 {
+	if r.Database.Spec.Shutdown {
+		return 0
+	}
+	return ordinals
 }
 
 func (r *rendering) workload() any {
@@ -49,7 +58,7 @@ func (r *rendering) deployment() *appsv1apply.DeploymentApplyConfiguration {
 		WithAnnotations(r.workloadAnnotations()).
 		WithOwnerReferences(r.owner()).
 		WithSpec(appsv1apply.DeploymentSpec().
-			WithReplicas(members).
+			WithReplicas(r.members()).
 			WithRevisionHistoryLimit(revisionHistory).
 			WithStrategy(appsv1apply.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
@@ -70,7 +79,7 @@ func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
 		WithAnnotations(r.workloadAnnotations()).
 		WithOwnerReferences(r.owner()).
 		WithSpec(appsv1apply.StatefulSetSpec().
-			WithReplicas(members).
+			WithReplicas(r.members()).
 			WithRevisionHistoryLimit(revisionHistory).
 			WithServiceName(r.membersServiceName()).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
@@ -93,10 +102,16 @@ func (r *rendering) workloadAnnotations() map[string]string {
 // data id: that can change, and this template can't.
 func (r *rendering) claimTemplate() *corev1apply.PersistentVolumeClaimApplyConfiguration {
 	storage := r.Database.Spec.Storage
+	size := storage.Size.DeepCopy()
+	// What a StatefulSet says of its claims can't be changed, and has no effect on
+	// those that exist.
+	if recorded, err := resource.ParseQuantity(r.Recorded.ClaimSize); err == nil {
+		size = recorded
+	}
 	spec := corev1apply.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(corev1apply.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: storage.Size.DeepCopy()}))
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
 	if storage.StorageClassName != nil {
 		spec.WithStorageClassName(*storage.StorageClassName)
 	}

@@ -4,12 +4,16 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Action is one step of a plan: Create, Apply, Adopt, UseClaim, ConfirmGone,
-// Promote, Evict or Delete.
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindSecret,
+// ConfirmGone, Promote, SetPassword, Configure, Grow, Evict, Orphan or Delete.
 type Action interface {
 	fmt.Stringer
 	// isAction keeps the set closed.
@@ -46,14 +50,42 @@ type Adopt struct {
 // adopts it if it is adoptable, and refuses it if it is somebody else's.
 type UseClaim struct{ Claim Child }
 
+// FindSecret looks, live, for a Secret of the user's that no watch shows, to say
+// whether it is missing or only lacks its label.
+type FindSecret struct {
+	Name string
+	// IsAside is true if the database goes on with a former password meanwhile.
+	IsAside bool
+}
+
 // ConfirmGone looks, live, whether a pod is gone, and fails if it isn't.
 type ConfirmGone struct{ Pod PodRef }
 
-// Promote makes the member in a pod the primary: it takes writes from then on.
-type Promote struct {
+// Server is a server in a member's pod, and no other at its address.
+type Server struct {
 	Pod PodRef
 	// RunID is the start of the server that is meant.
 	RunID string
+}
+
+// Promote makes a member the primary: it takes writes from then on.
+type Promote struct{ Server }
+
+// SetPassword gives the application's account the password that is in its Secret.
+type SetPassword struct{ Server }
+
+// Configure sets parameters in a running server.
+type Configure struct {
+	Server
+	// Settings are those that have another value in it.
+	Settings Settings
+}
+
+// Grow asks for a larger volume.
+type Grow struct {
+	Claim string
+	UID   types.UID
+	Size  resource.Quantity
 }
 
 // Evict asks for a member to be replaced, as a disruption budget permits.
@@ -62,6 +94,15 @@ type Evict struct {
 	Pod string
 	UID types.UID
 	// Why says what the replacement is for.
+	Why string
+}
+
+// Orphan deletes a workload and leaves its pods as they are, for one of the same
+// name to take over: what can't be changed of a workload is changed so.
+type Orphan struct {
+	Ref Ref
+	UID types.UID
+	// Why says what differs.
 	Why string
 }
 
@@ -76,7 +117,12 @@ func (Apply) isAction()       {}
 func (Adopt) isAction()       {}
 func (UseClaim) isAction()    {}
 func (ConfirmGone) isAction() {}
+func (FindSecret) isAction()  {}
 func (Promote) isAction()     {}
+func (SetPassword) isAction() {}
+func (Configure) isAction()   {}
+func (Grow) isAction()        {}
+func (Orphan) isAction()      {}
 func (Evict) isAction()       {}
 func (Delete) isAction()      {}
 
@@ -97,6 +143,25 @@ func (a ConfirmGone) String() string { return "confirm that Pod " + a.Pod.Name +
 
 // String describes the action, for logs.
 func (a Promote) String() string { return "promote Pod " + a.Pod.Name }
+
+// String describes the action, for logs.
+func (a FindSecret) String() string { return "look for Secret " + a.Name }
+
+// String describes the action, for logs.
+func (a SetPassword) String() string { return "set the application's password in Pod " + a.Pod.Name }
+
+// String describes the action, for logs.
+func (a Configure) String() string {
+	return "set " + strings.Join(slices.Sorted(maps.Keys(a.Settings)), ", ") + " in Pod " + a.Pod.Name
+}
+
+// String describes the action, for logs.
+func (a Grow) String() string {
+	return "grow " + Ref{Kind: KindVolumeClaim, Name: a.Claim}.String() + " to " + a.Size.String()
+}
+
+// String describes the action, for logs.
+func (a Orphan) String() string { return "replace " + a.Ref.String() + " without its pods: " + a.Why }
 
 // String describes the action, for logs.
 func (a Evict) String() string { return "evict Pod " + a.Pod + ": " + a.Why }

@@ -45,6 +45,16 @@ func (b *snapshotBuilder) ephemeral() *snapshotBuilder {
 	return b
 }
 
+func (b *snapshotBuilder) suspended() *snapshotBuilder {
+	b.Database.Spec.Suspend = true
+	return b
+}
+
+func (b *snapshotBuilder) shutDown() *snapshotBuilder {
+	b.Database.Spec.Shutdown = true
+	return b
+}
+
 func (b *snapshotBuilder) deleting() *snapshotBuilder {
 	b.Database.DeletionTimestamp = new(metav1.NewTime(noon()))
 	return b

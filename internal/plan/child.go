@@ -47,6 +47,10 @@ type Child struct {
 	// label owner-uid, also without a controller reference.
 	IsRetained bool
 
+	// IsGiven is true for a Secret whose password is the user's own: what the
+	// object holds gives way to it.
+	IsGiven bool
+
 	// Template is, for a Secret, its data with the marks PasswordMark and
 	// PasswordInURIMark where the password goes; nil for other kinds.
 	Template map[string]string
@@ -104,8 +108,22 @@ type Desired struct {
 	// Topology is the step that the child of that name takes.
 	Topology TopologyStep
 
-	// Members is how many members the workload runs.
+	// Members is how many members the workload runs; none under spec.shutdown.
 	Members int32
+
+	// Live are the parameters that running servers are to have.
+	Live Settings
+
+	// ConfigName is the name of the ConfigMap with the files that members start
+	// with.
+	ConfigName string
+
+	// Parameters are those that the spec sets, ordered by name.
+	Parameters []Parameter
+
+	// Aside is what is wrong, and doesn't keep the rest from being carried out;
+	// nil if nothing is.
+	Aside *Problem
 }
 
 // topologyRef names the child with the topology.

@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ type gravity int
 
 const (
 	isWell gravity = iota
+	// isStopped is as the user wants it, and serves nobody.
+	isStopped
 	isUnderway
 	isTroubled
 )
@@ -31,7 +34,7 @@ type diagnosis struct {
 // diagnose is the one place that says how a database is. The first that
 // applies counts: what keeps us from acting, what we can't do, what a member
 // suffers from, what is still underway, and then that all is well.
-func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
+func diagnose(snapshot Snapshot, plan Plan, problem *Problem, now time.Time) diagnosis {
 	switch {
 	case problem != nil:
 		return diagnosis{isTroubled, problem.Reason, problem.Message}
@@ -45,16 +48,25 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
 			"Pod %s isn't a member, and has the labels that the Services select by (%s): clients may reach it in a member's stead. Delete it, or those labels of it.",
 			stranger.Name, Selector(snapshot.Database.Spec.DeploymentName))}
 	}
+	if found := snapshot.diagnoseRest(plan); found.gravity != isWell {
+		return found
+	}
 	for _, member := range snapshot.Members {
-		if found := snapshot.diagnoseMember(member, plan.Topology); found.gravity != isWell {
+		if found := snapshot.diagnoseMember(member, plan.Topology, now); found.gravity != isWell {
 			return found
 		}
 	}
-	if found := snapshot.diagnoseAbsence(); found.gravity != isWell {
+	if found := snapshot.diagnoseAbsence(now); found.gravity != isWell {
 		return found
 	}
-	if plan.IsRolling {
+	switch {
+	case plan.IsRolling:
 		return diagnosis{isUnderway, v1alpha1.ReasonRolling, "A member is about to be replaced."}
+	case plan.Growing != "":
+		return diagnosis{isUnderway, v1alpha1.ReasonVolumeGrowing, fmt.Sprintf(
+			"The volume of the claim %s is being made larger; the database serves meanwhile.", plan.Growing)}
+	case plan.IsSuspended:
+		return diagnosis{isWell, v1alpha1.ReasonSuspended, "Every member answers queries. spec.suspend is set: nothing is changed or repaired."}
 	}
 	if !snapshot.isDurable() {
 		return diagnosis{
@@ -65,8 +77,24 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem) diagnosis {
 	return diagnosis{isWell, v1alpha1.ReasonAvailable, "Every member answers queries."}
 }
 
+// diagnoseRest explains a database that runs nothing because the user wants it so.
+func (s Snapshot) diagnoseRest(plan Plan) diagnosis {
+	switch {
+	case plan.IsSuspended && s.Objects[s.workloadRef()] == nil:
+		return diagnosis{isStopped, v1alpha1.ReasonSuspended, "spec.suspend is set: nothing is made."}
+	case !s.Database.Spec.Shutdown || plan.IsSuspended:
+		return diagnosis{}
+	case len(s.Members) > 0:
+		return diagnosis{isUnderway, v1alpha1.ReasonShutDown, "spec.shutdown is set, and the members are stopping."}
+	case s.isDurable():
+		return diagnosis{isStopped, v1alpha1.ReasonShutDown, "spec.shutdown is set: there are no members, and their volumes are kept."}
+	default:
+		return diagnosis{isStopped, v1alpha1.ReasonShutDown, "spec.shutdown is set: there are no members, and, without spec.storage, no data."}
+	}
+}
+
 // diagnoseAbsence explains a member that has no pod.
-func (s Snapshot) diagnoseAbsence() diagnosis {
+func (s Snapshot) diagnoseAbsence(now time.Time) diagnosis {
 	if len(s.Members) > 0 {
 		return diagnosis{}
 	}
@@ -77,11 +105,16 @@ func (s Snapshot) diagnoseAbsence() diagnosis {
 			}
 		}
 	}
+	if !s.AbsentSince.IsZero() && now.Sub(s.AbsentSince) >= podPatience {
+		return diagnosis{isTroubled, v1alpha1.ReasonPodRefused, fmt.Sprintf(
+			"The member's pod isn't made; its workload's events say why, for example a quota or an admission policy. See: kubectl describe %s %s",
+			strings.ToLower(string(s.workloadRef().Kind)), s.workloadRef().Name)}
+	}
 	return s.underway("The member's pod doesn't exist yet.")
 }
 
 // diagnoseMember explains a member that doesn't answer queries.
-func (s Snapshot) diagnoseMember(member Member, topology Topology) diagnosis {
+func (s Snapshot) diagnoseMember(member Member, topology Topology, now time.Time) diagnosis {
 	pod := member.Pod
 	if pod.DeletionTimestamp != nil {
 		return s.underway(fmt.Sprintf("Pod %s is stopping.", pod.Name))
@@ -102,9 +135,14 @@ func (s Snapshot) diagnoseMember(member Member, topology Topology) diagnosis {
 		return s.underway(fmt.Sprintf("Pod %s answers queries, and takes no writes yet.", pod.Name))
 	case member.Probe.Answers && isReady(pod):
 		return diagnosis{}
+	case member.Probe.Answers && member.isExpected(now):
+		return diagnosis{
+			isTroubled, v1alpha1.ReasonEngineNotResponding,
+			fmt.Sprintf("Pod %s answers the operator, and not its kubelet: it takes no new connections, or its node is out of reach. No Service leads to it.", pod.Name),
+		}
 	case member.Probe.Answers:
 		return s.underway(fmt.Sprintf("Pod %s answers queries, and isn't behind its Service yet.", pod.Name))
-	case isStarted(pod) && member.Probe.IsAsked:
+	case member.Probe.IsAsked && member.isExpected(now):
 		return diagnosis{
 			isTroubled, v1alpha1.ReasonEngineNotResponding,
 			fmt.Sprintf("Pod %s runs, and the engine in it doesn't answer a query: %s.", pod.Name, member.Probe.Failure),
@@ -119,6 +157,9 @@ func (s Snapshot) diagnoseMember(member Member, topology Topology) diagnosis {
 func (s Snapshot) diagnoseRefusal(pod *corev1.Pod, refusal corev1.ContainerStateTerminated, topology Topology) diagnosis {
 	sentence := strings.TrimSpace(refusal.Message)
 	switch {
+	case refusal.ExitCode == exitBadConfig:
+		return diagnosis{isTroubled, v1alpha1.ReasonConfigRefused, fmt.Sprintf(
+			"Pod %s doesn't start its server. %s Correct spec.config, or take the parameter out.", pod.Name, sentence)}
 	case refusal.ExitCode != exitNoData:
 		return diagnosis{isTroubled, v1alpha1.ReasonDataRefused, fmt.Sprintf("Pod %s doesn't start its server. %s", pod.Name, sentence)}
 	case topology.State == TopologyNew || !s.isDurable():
@@ -202,8 +243,8 @@ func lastExit(container corev1.ContainerStatus) string {
 	return fmt.Sprintf(", last with exit code %d, %s", last.ExitCode, last.Reason)
 }
 
-// isStarted tells whether the startup probe of every container has succeeded.
-func isStarted(pod *corev1.Pod) bool {
+// IsStarted tells whether the startup probe of every container has succeeded.
+func IsStarted(pod *corev1.Pod) bool {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return false
 	}

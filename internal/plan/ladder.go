@@ -20,6 +20,15 @@ type Plan struct {
 	// IsDeleting is true if the database is on its way out: nothing is written
 	// any more, and Kubernetes collects the children.
 	IsDeleting bool
+	// IsSuspended is true if the user has taken our hands off: nothing is written
+	// but the status.
+	IsSuspended bool
+	// Aside is what is wrong beside the plan, which goes all the way; nil if
+	// nothing is.
+	Aside *Problem
+	// Growing is the name of a volume claim that is being made larger; empty if
+	// none is.
+	Growing string
 	// IsRolling is true while a member runs something other than what is wanted.
 	IsRolling bool
 	// Notices are what happened that nobody asked for, to be told once the
@@ -44,15 +53,27 @@ type rung func(*Plan, Snapshot, Desired) bool
 // Make decides what to do. problem is what stood in the way of rendering, or
 // nil; desired isn't looked at if there is one.
 func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) Plan {
-	plan := Plan{Problem: problem, Topology: desired.Topology.Topology, WakeIn: snapshot.SettlesIn(now)}
+	plan := Plan{
+		Problem: problem, Aside: desired.Aside, Topology: desired.Topology.Topology, Growing: snapshot.isGrowing(desired),
+		WakeIn: sooner(snapshot.SettlesIn(now), snapshot.LosesPatienceIn(now)),
+	}
 	for _, climb := range []rung{
-		stopAtDeletion, stopAtProblem, claimStem, ensureChildren, ensureClaims, appointPrimary, replaceWaiting, rollMember, pruneConfigs,
+		stopAtDeletion, stopAtSuspension, stopAtProblem, findCredentials, claimStem, ensureChildren, ensureClaims, appointPrimary,
+		setPasswords, configure, growClaims, replaceWaiting, rollMember, pruneConfigs, replaceWorkload,
 	} {
 		if climb(&plan, snapshot, desired) {
 			break
 		}
 	}
 	return plan
+}
+
+// sooner returns the shorter of two times to wait, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 func stopAtDeletion(plan *Plan, snapshot Snapshot, _ Desired) bool {
@@ -63,7 +84,30 @@ func stopAtDeletion(plan *Plan, snapshot Snapshot, _ Desired) bool {
 	return true
 }
 
-func stopAtProblem(plan *Plan, _ Snapshot, _ Desired) bool { return plan.Problem != nil }
+func stopAtSuspension(plan *Plan, snapshot Snapshot, _ Desired) bool {
+	plan.IsSuspended = snapshot.Database.Spec.Suspend
+	return plan.IsSuspended
+}
+
+func stopAtProblem(plan *Plan, snapshot Snapshot, _ Desired) bool {
+	if plan.Problem == nil {
+		return false
+	}
+	plan.look(snapshot, plan.Problem)
+	return true
+}
+
+// findCredentials has a Secret looked for that isn't seen.
+func findCredentials(plan *Plan, snapshot Snapshot, _ Desired) bool {
+	plan.look(snapshot, plan.Aside)
+	return false
+}
+
+func (p *Plan) look(snapshot Snapshot, problem *Problem) {
+	if auth := snapshot.Database.Spec.Auth; auth != nil && snapshot.Credentials == nil && problem != nil && problem.Reason == v1alpha1.ReasonSecretMissing {
+		p.Actions = append(p.Actions, FindSecret{Name: auth.SecretName, IsAside: problem.IsAside})
+	}
+}
 
 // claimStem makes the one child that only one database can have, and looks at
 // the volumes before anything that outlives a database is touched.
@@ -171,6 +215,9 @@ func (p *Plan) noticeLoss(snapshot Snapshot, desired Desired, child Child) {
 	message := child.String() + " was lost, and is put back as it was."
 	if child.NeedsPassword() {
 		message = child.String() + " was lost. It is made anew with another password, and the members are restarted with it."
+		if child.Name == AuthSecretName(snapshot.Database.Spec.DeploymentName) {
+			message = child.String() + " was lost. It is made anew with another password, which becomes the database's."
+		}
 	}
 	p.Notices = append(p.Notices, Notice{Reason: v1alpha1.EventSecretLost, Message: message})
 }

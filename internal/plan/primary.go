@@ -14,12 +14,15 @@ func appointPrimary(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		if !isNamed || !member.Probe.Answers || member.isPrimary() || member.Pod.DeletionTimestamp != nil {
 			continue
 		}
-		plan.Actions = append(plan.Actions, Promote{
-			Pod: PodRef{Name: member.Pod.Name, UID: member.Pod.UID}, RunID: member.Probe.Engine.RunID,
-		})
+		plan.Actions = append(plan.Actions, Promote{member.server()})
 		return true
 	}
 	return false
+}
+
+// server is the server that answered in the member's pod.
+func (m Member) server() Server {
+	return Server{Pod: PodRef{Name: m.Pod.Name, UID: m.Pod.UID}, RunID: m.Probe.Engine.RunID}
 }
 
 // replaceWaiting replaces a member that found its volume empty when it mustn't

@@ -14,6 +14,9 @@ type Problem struct {
 	// Retry is after what time to look again, for what no watch tells us; zero
 	// means that only a change of the spec can help.
 	Retry time.Duration
+	// IsAside is true if the database does what it did before all the same, and
+	// all else goes on: only Degraded tells of it.
+	IsAside bool
 }
 
 // Error returns the message.

@@ -38,6 +38,9 @@ func (s Snapshot) mountedConfigs() map[string]bool {
 	for _, member := range s.Members {
 		addConfigs(mounted, member.Pod.Spec)
 	}
+	for _, pod := range s.Awaiting {
+		addConfigs(mounted, pod.Spec)
+	}
 	for _, replicaSet := range s.ReplicaSets {
 		isScaled := replicaSet.Spec.Replicas == nil || *replicaSet.Spec.Replicas > 0 || replicaSet.Status.Replicas > 0
 		if isScaled {

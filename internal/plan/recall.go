@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,8 +28,16 @@ type Recorded struct {
 	// Topology says where the data are, and what their identity is.
 	Topology TopologyStep
 
+	// ClaimSize is the size of the claims that the workload makes, which can't be
+	// changed; empty if there is no workload that makes any.
+	ClaimSize string
+
 	// Auth and Admin are the credentials that exist.
 	Auth, Admin Credential
+
+	// Aside is what is wrong with them, where there are former ones to go on with;
+	// nil if nothing is.
+	Aside *Problem
 }
 
 // Credential is what is known of one Secret.
@@ -66,7 +75,12 @@ func (s Snapshot) Recall() (Recorded, *Problem) {
 		}
 	}
 	recorded.Topology = s.nextTopology(topology, dataID)
-	if recorded.Auth, problem = s.recallCredential(AuthSecretName(s.Database.Spec.DeploymentName)); problem != nil {
+	if statefulSet, isStatefulSet := s.Objects[s.workloadRef()].(*appsv1.StatefulSet); isStatefulSet && s.isControlled(statefulSet) {
+		if size, isKnown := templateSize(statefulSet); isKnown {
+			recorded.ClaimSize = size.String()
+		}
+	}
+	if recorded.Auth, recorded.Aside, problem = s.recallAuth(); problem != nil {
 		return Recorded{}, problem
 	}
 	if recorded.Admin, problem = s.recallCredential(AdminSecretName(s.Database.Spec.DeploymentName)); problem != nil {
@@ -148,6 +162,54 @@ func disagreement(found map[string]Ref) *Problem {
 	}
 }
 
+// recallAuth returns the application's credential: that of the user's own Secret
+// where the spec names one. If that can't be had, nothing changes: the former
+// password stays, if there is one, and what is wrong is said beside.
+func (s Snapshot) recallAuth() (Credential, *Problem, *Problem) {
+	name := AuthSecretName(s.Database.Spec.DeploymentName)
+	former, problem := s.recallCredential(name)
+	if s.Database.Spec.Auth == nil {
+		return former, nil, problem
+	}
+	password, missing := s.ownPassword()
+	switch {
+	case missing == nil:
+		former.Password = password
+		return former, nil, nil
+	case problem == nil && former.Password != "":
+		missing.IsAside = true
+		return former, missing, nil
+	default:
+		return Credential{}, nil, missing
+	}
+}
+
+// ownPassword returns the password in the Secret that spec.auth names.
+func (s Snapshot) ownPassword() (string, *Problem) {
+	name := s.Database.Spec.Auth.SecretName
+	if s.Credentials == nil {
+		return "", &Problem{
+			Reason: v1alpha1.ReasonSecretMissing,
+			Message: fmt.Sprintf("Secret %s, which spec.auth.secretName names, isn't there; nothing was changed. Make it, with the label %s=%s and "+
+				"the password under the key %q, or take spec.auth out.", name, v1alpha1.LabelCredentials, v1alpha1.CredentialsValue, PasswordKey),
+			Retry: foreignRetry,
+		}
+	}
+	password := string(s.Credentials.Data[PasswordKey])
+	if password == "" || len(password) > MaxPassword || strings.Contains(password, "\x00") {
+		return "", &Problem{
+			Reason: v1alpha1.ReasonSecretMissing,
+			Message: fmt.Sprintf("Secret %s has, under the key %q, no password of 1 to %d bytes without a zero byte, but %d bytes; nothing was changed. "+
+				"Write the password there.", name, PasswordKey, MaxPassword, len(password)),
+		}
+	}
+	return password, nil
+}
+
+// MaxPassword is the greatest length of a password, in bytes, that every engine
+// takes.
+const MaxPassword = 200
+
 // recallCredential returns what the Secret holds, or, where it was lost a
 // moment ago, what it held.
 func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
@@ -156,11 +218,11 @@ func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
 		return s.recallLost(name), nil
 	}
 	password := string(secret.Data[PasswordKey])
-	if password == "" {
+	if password == "" || len(password) > MaxPassword || strings.Contains(password, "\x00") {
 		return Credential{}, &Problem{
 			Reason: v1alpha1.ReasonSecretMissing,
-			Message: fmt.Sprintf("Secret %s has nothing under the key %q; nothing was changed. Put the password back, "+
-				"or delete the Secret: then a new password is made, and the members are restarted with it.", name, PasswordKey),
+			Message: fmt.Sprintf("Secret %s has, under the key %q, no password of 1 to %d bytes without a zero byte, but %d bytes; nothing was changed. "+
+				"Put the password back, or delete the Secret: then a new password is made, and becomes the database's.", name, PasswordKey, MaxPassword, len(password)),
 		}
 	}
 	return Credential{Password: password, IssuedAt: secret.Annotations[v1alpha1.AnnotationIssuedAt]}, nil

@@ -133,3 +133,55 @@ func FuzzAPasswordStandsInASecretAsItIsAndInAURIEscaped(f *testing.F) {
 		}
 	})
 }
+
+// TestTheUsersOwnSecretGivesThePassword reads it where the spec names one, and
+// goes on with the former password where it can't be read.
+func TestTheUsersOwnSecretGivesThePassword(t *testing.T) {
+	own := func(data map[string][]byte) func(*snapshotBuilder) {
+		return func(b *snapshotBuilder) {
+			b.Credentials = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Data: data}
+		}
+	}
+	withPassword := func(password string) func(*snapshotBuilder) {
+		return own(map[string][]byte{PasswordKey: []byte(password)})
+	}
+	former := func(b *snapshotBuilder) { b.with(KindSecret, asObject(b.Database, aSecret("db-auth", true))) }
+	const refused, aside = "problem", "aside"
+	for sentence, row := range map[string]struct {
+		changes  []func(*snapshotBuilder)
+		password string
+		says     string
+	}{
+		"a new one":                         {[]func(*snapshotBuilder){withPassword("theirs")}, "theirs", ""},
+		"another one than before":           {[]func(*snapshotBuilder){former, withPassword("theirs")}, "theirs", ""},
+		"of the greatest length":            {[]func(*snapshotBuilder){withPassword(strings.Repeat("p", MaxPassword))}, strings.Repeat("p", MaxPassword), ""},
+		"none before it is there":           {nil, "", refused},
+		"the former one while it is lost":   {[]func(*snapshotBuilder){former}, "s3cret", aside},
+		"the former one while it is empty":  {[]func(*snapshotBuilder){former, withPassword("")}, "s3cret", aside},
+		"the former one while it has none":  {[]func(*snapshotBuilder){former, own(nil)}, "s3cret", aside},
+		"the former one while it is long":   {[]func(*snapshotBuilder){former, withPassword(strings.Repeat("p", MaxPassword+1))}, "s3cret", aside},
+		"the former one while it has a NUL": {[]func(*snapshotBuilder){former, withPassword("a\x00b")}, "s3cret", aside},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			b := aDatabase()
+			b.Database.Spec.Auth = &v1alpha1.AuthSpec{SecretName: "mine"}
+			for _, change := range row.changes {
+				change(b)
+			}
+			recorded, problem := b.build().Recall()
+			said := ""
+			switch {
+			case problem != nil:
+				said = refused
+			case recorded.Aside != nil:
+				said, problem = aside, recorded.Aside
+			}
+			if said != row.says || recorded.Auth.Password != row.password {
+				t.Errorf("the password is %q and it says %q (%v); want %q and %q", recorded.Auth.Password, said, problem, row.password, row.says)
+			}
+			if problem != nil && (problem.Reason != v1alpha1.ReasonSecretMissing || !strings.Contains(problem.Message, "mine")) {
+				t.Errorf("it says %+v", problem)
+			}
+		})
+	}
+}

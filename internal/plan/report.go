@@ -16,6 +16,7 @@ import (
 // Outcome is what became of a plan.
 type Outcome struct {
 	// Problem is what the executor ran into, where help is needed; nil otherwise.
+	// One that is aside hasn't kept it from carrying out the rest.
 	Problem *Problem
 	// IsDone is true if every action of the plan was carried out.
 	IsDone bool
@@ -24,10 +25,13 @@ type Outcome struct {
 // Report says how the database is, in the form of its status. Nothing is ever
 // decided from it; the earlier status is only looked at for when a condition
 // changed, and whether a database that isn't ready is still being created.
-func Report(snapshot Snapshot, plan Plan, outcome Outcome, now time.Time) v1alpha1.DatabaseManagerStatus {
+func Report(snapshot Snapshot, desired Desired, plan Plan, outcome Outcome, now time.Time) v1alpha1.DatabaseManagerStatus {
 	problem := plan.Problem
 	if outcome.Problem != nil {
 		problem = outcome.Problem
+	}
+	if problem != nil && problem.IsAside {
+		plan.Aside, problem = problem, nil
 	}
 	database := snapshot.Database
 	stem := database.Spec.DeploymentName
@@ -45,8 +49,38 @@ func Report(snapshot Snapshot, plan Plan, outcome Outcome, now time.Time) v1alph
 	for _, member := range snapshot.Members {
 		addMember(&status, member)
 	}
-	setConditions(&status, diagnose(snapshot, plan, problem), plan, database.Generation, now)
+	status.Config = snapshot.parameters(desired)
+	setConditions(&status, diagnose(snapshot, plan, problem, now), plan, database.Generation, now)
 	return status
+}
+
+// parameters says what became of those that the spec sets.
+func (s Snapshot) parameters(desired Desired) []v1alpha1.ParameterStatus {
+	var states []v1alpha1.ParameterStatus
+	for _, parameter := range desired.Parameters {
+		state := v1alpha1.ParameterStatus{Name: parameter.Name, Change: v1alpha1.ParameterChangeRestart, InEffect: len(s.Members) > 0}
+		if parameter.IsLive {
+			state.Change = v1alpha1.ParameterChangeLive
+		}
+		for _, member := range s.Members {
+			state.InEffect = state.InEffect && s.hasInEffect(member, parameter, desired)
+		}
+		states = append(states, state)
+	}
+	return states
+}
+
+// hasInEffect tells whether a member runs with the wanted value of a parameter.
+func (s Snapshot) hasInEffect(member Member, parameter Parameter, desired Desired) bool {
+	if !member.Probe.Answers {
+		return false
+	}
+	if parameter.IsLive {
+		return ParseSettings(member.Probe.Engine.Settings)[parameter.Name] == desired.Live[parameter.Name]
+	}
+	mounted := map[string]bool{}
+	addConfigs(mounted, member.Pod.Spec)
+	return mounted[desired.ConfigName]
 }
 
 // Selector returns the label query that selects the members' pods.
@@ -92,7 +126,7 @@ func setConditions(status *v1alpha1.DatabaseManagerStatus, found diagnosis, plan
 			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	isReady := found.gravity == isWell || found.reason == v1alpha1.ReasonRolling
+	isReady := found.gravity == isWell || found.reason == v1alpha1.ReasonRolling || found.reason == v1alpha1.ReasonVolumeGrowing
 	set(v1alpha1.ConditionReady, isReady, found.reason, found.message)
 
 	switch {
@@ -100,15 +134,18 @@ func setConditions(status *v1alpha1.DatabaseManagerStatus, found diagnosis, plan
 		set(v1alpha1.ConditionProgressing, true, found.reason, found.message)
 	case plan.IsRolling:
 		set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRolling, "A member is being replaced.")
-	case found.gravity == isTroubled:
+	case found.gravity == isTroubled, found.gravity == isStopped, plan.IsSuspended:
 		set(v1alpha1.ConditionProgressing, false, found.reason, found.message)
 	default:
 		set(v1alpha1.ConditionProgressing, false, v1alpha1.ReasonUpToDate, "The spec is carried out.")
 	}
 
-	if found.gravity == isTroubled {
+	switch {
+	case found.gravity == isTroubled:
 		set(v1alpha1.ConditionDegraded, true, found.reason, found.message)
-	} else {
+	case plan.Aside != nil:
+		set(v1alpha1.ConditionDegraded, true, plan.Aside.Reason, plan.Aside.Message)
+	default:
 		set(v1alpha1.ConditionDegraded, false, v1alpha1.ReasonAsExpected, "Nothing is wrong.")
 	}
 	set(v1alpha1.ConditionTransportEncrypted, false, v1alpha1.ReasonNotEncrypted,

@@ -65,9 +65,44 @@ func TestReadySays(t *testing.T) {
 			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "is starting",
 		},
 		"Creating while the member answers and no Service leads to it": {
-			aDatabase().withMember(func(m *Member) { m.Pod.Status.Conditions = nil }),
+			aDatabase().withMember(func(m *Member) { m.Pod.Status.Conditions = nil; m.Probe.ExpectedSince = noon() }),
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "behind its Service",
+		},
+		"EngineNotResponding when it answers us and not its kubelet": {
+			aDatabase().withMember(func(m *Member) {
+				m.Pod.Status.Conditions[0].Status = corev1.ConditionFalse
+				m.Probe.ExpectedSince = noon().Add(-time.Hour)
+			}),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "takes no new connections",
+		},
+		"ConfigRefused with the sentence of the boot script": {
+			aDatabase().withMember(refusing(exitBadConfig, "The server doesn't take its configuration: unknown variable 'a'.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonConfigRefused, true, "unknown variable 'a'. Correct spec.config",
+		},
+		"Suspended while hands are off": {
+			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(),
+			Outcome{IsDone: true},
+			metav1.ConditionTrue, v1alpha1.ReasonSuspended, false, "nothing is changed",
+		},
+		"Suspended where nothing was made": {
+			aDatabase().suspended(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonSuspended, false, "nothing is made",
+		},
+		"what a member suffers from, though hands are off": {
+			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(silent),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "doesn't answer a query",
+		},
+		"ShutDown once the members are gone": {
+			aDatabase().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "their volumes are kept",
+		},
+		"ShutDown while they are going, whatever they suffer from": {
+			aDatabase().shutDown().withMember(silent), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "are stopping",
+		},
+		"ShutDown of one that kept nothing": {
+			aDatabase().ephemeral().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "no data",
 		},
 		"EngineNotResponding when it ran and falls silent": {
 			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Probe.Failure = "no answer within 1s" }),
@@ -150,7 +185,8 @@ func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
 }
 
 func (c reportCase) check(t *testing.T) {
-	status := Report(c.database.build(), Plan{Topology: settled(c.database).Topology}, c.outcome, noon())
+	todo := Plan{Topology: settled(c.database).Topology, IsSuspended: c.database.Database.Spec.Suspend}
+	status := Report(c.database.build(), Desired{}, todo, c.outcome, noon())
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if ready.Status != c.status || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) {
 		t.Errorf("Ready is %s/%s: %s; want %s/%s with %q", ready.Status, ready.Reason, ready.Message, c.status, c.reason, c.message)
@@ -180,27 +216,27 @@ func (b *snapshotBuilder) wasReady() *snapshotBuilder {
 }
 
 func TestTheStatusCountsWhatAnswers(t *testing.T) {
-	status := Report(aDatabase().withMember().build(), Plan{}, Outcome{IsDone: true}, noon())
+	status := Report(aDatabase().withMember().build(), Desired{}, Plan{}, Outcome{IsDone: true}, noon())
 	if status.Replicas != 1 || status.ReadyReplicas != 1 || status.AvailableReplicas != 1 || status.CurrentPrimary != "db-0" ||
 		status.CurrentVersion != "8.0.6" || status.ObservedGeneration != 3 || status.SecretName != "db-auth" {
 		t.Errorf("got %+v", status)
 	}
-	silent := Report(aDatabase().withMember(func(m *Member) { m.Probe.Answers = false }).build(), Plan{}, Outcome{IsDone: true}, noon())
+	silent := Report(aDatabase().withMember(func(m *Member) { m.Probe.Answers = false }).build(), Desired{}, Plan{}, Outcome{IsDone: true}, noon())
 	if silent.Replicas != 1 || silent.AvailableReplicas != 0 || silent.CurrentPrimary != "" || silent.CurrentVersion != "" || silent.Members[0].Ready {
 		t.Errorf("got %+v for a member that is silent", silent)
 	}
 }
 
 func TestAPassThatFailedIsNotCalledActedUpon(t *testing.T) {
-	if got := Report(aDatabase().build(), Plan{}, Outcome{}, noon()).ObservedGeneration; got != 0 {
+	if got := Report(aDatabase().build(), Desired{}, Plan{}, Outcome{}, noon()).ObservedGeneration; got != 0 {
 		t.Errorf("observedGeneration is %d, want that of the pass before", got)
 	}
 }
 
 func TestATransitionIsDatedOnce(t *testing.T) {
 	database := aDatabase().wasReady().withMember()
-	database.Database.Status = Report(database.build(), Plan{}, Outcome{IsDone: true}, noon())
-	later := Report(database.build(), Plan{}, Outcome{IsDone: true}, noon().Add(time.Hour))
+	database.Database.Status = Report(database.build(), Desired{}, Plan{}, Outcome{IsDone: true}, noon())
+	later := Report(database.build(), Desired{}, Plan{}, Outcome{IsDone: true}, noon().Add(time.Hour))
 	if at := meta.FindStatusCondition(later.Conditions, v1alpha1.ConditionReady).LastTransitionTime; !at.Time.Equal(noon().Add(-time.Hour)) {
 		t.Errorf("Ready changed at %s, though it didn't", at)
 	}

@@ -167,7 +167,7 @@ func planOnSilence(t *testing.T, database *snapshotBuilder, silent []Ref, pod *c
 	}
 	for _, problem := range []*Problem{nil, problem, {}} {
 		todo := Make(snapshot, wanted, problem, noon())
-		if status := Report(snapshot, todo, Outcome{}, noon()); len(status.Conditions) == 0 || status.AvailableReplicas != 0 {
+		if status := Report(snapshot, wanted, todo, Outcome{}, noon()); len(status.Conditions) == 0 || status.AvailableReplicas != 0 {
 			t.Errorf("where %v say nothing, the status is %+v", silent, status)
 		}
 	}

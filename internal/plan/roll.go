@@ -13,6 +13,10 @@ import (
 // revision only comes loose by being replaced. A Deployment rolls by itself
 // when its template changes.
 func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	if desired.Members == 0 {
+		// They are going, and stay away.
+		return false
+	}
 	if plan.writes(desired.Workload().Ref) {
 		plan.IsRolling = len(snapshot.Members) > 0
 		return true
@@ -35,13 +39,10 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // outdated says why a member has to be replaced; "" if it doesn't.
 func (s Snapshot) outdated(member Member) string {
-	stem := s.Database.Spec.DeploymentName
-	for _, name := range []string{AuthSecretName(stem), AdminSecretName(stem)} {
-		secret := s.Objects[Ref{Kind: KindSecret, Name: name}]
-		// Its boot script set the accounts from the files of an older Secret.
-		if secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret)) {
-			return fmt.Sprintf("the password in Secret %s is newer than the member", name)
-		}
+	// Its boot script set the operator's account from the file of an older Secret.
+	name := AdminSecretName(s.Database.Spec.DeploymentName)
+	if secret := s.Objects[Ref{Kind: KindSecret, Name: name}]; secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret)) {
+		return fmt.Sprintf("the password in Secret %s is newer than the member", name)
 	}
 	statefulSet, isStatefulSet := s.Objects[s.workloadRef()].(*appsv1.StatefulSet)
 	if !isStatefulSet || statefulSet.Status.ObservedGeneration < statefulSet.Generation || statefulSet.Status.UpdateRevision == "" {

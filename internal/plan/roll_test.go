@@ -42,7 +42,7 @@ func TestADatabaseIsRollingFromTheChangeOn(t *testing.T) {
 			wanted.setTopology(b.isDurable(), settled(b))
 			b.withAll(wanted)
 			row.change(b)
-			status := Report(b.build(), Make(b.build(), wanted, nil, noon()), Outcome{IsDone: true}, noon())
+			status := Report(b.build(), wanted, Make(b.build(), wanted, nil, noon()), Outcome{IsDone: true}, noon())
 			if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Reason; got != row.reason {
 				t.Errorf("Ready has the reason %s, want %s", got, row.reason)
 			}

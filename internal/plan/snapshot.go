@@ -31,6 +31,17 @@ type Snapshot struct {
 	// same, ordered by name.
 	Strangers []*corev1.Pod
 
+	// Awaiting are pods of our StatefulSet's names that no StatefulSet controls at
+	// the moment, ordered by name: it takes them over.
+	Awaiting []*corev1.Pod
+
+	// AbsentSince is since when the workload's controller has made no pod, though
+	// it has seen what is wanted; zero if it has.
+	AbsentSince time.Time
+
+	// Credentials is the Secret that spec.auth names; nil if it isn't seen.
+	Credentials *corev1.Secret
+
 	// ReplicaSets are those that our Deployment controls.
 	ReplicaSets []*appsv1.ReplicaSet
 
@@ -61,6 +72,9 @@ func HasEnded(pod *corev1.Pod) bool {
 type Probe struct {
 	// WatchedSince is when asking began; zero while the pod has no address.
 	WatchedSince time.Time
+	// ExpectedSince is when the pod was first seen with its server started, since
+	// its container started last; zero while it hasn't.
+	ExpectedSince time.Time
 	// IsAsked tells whether a first call has ended, whatever its outcome.
 	IsAsked bool
 	// Answers tells whether the engine answers queries with our credentials.
@@ -89,6 +103,57 @@ func (s Snapshot) SettlesIn(now time.Time) time.Duration {
 		longest = max(longest, member.Probe.WatchedSince.Add(SettleTime).Sub(now))
 	}
 	return longest
+}
+
+// Patience is how long what passes by itself is given, before it is called trouble.
+const (
+	// answerPatience is for a server that has just started to answer us, too.
+	answerPatience = 5 * time.Second
+	// podPatience is for the workload's controller to make a pod, and for a
+	// StatefulSet to take over the pods of its predecessor.
+	podPatience = 15 * time.Second
+)
+
+// isExpected tells whether the member's server should answer by now.
+func (m Member) isExpected(now time.Time) bool {
+	return IsStarted(m.Pod) && now.Sub(m.Probe.ExpectedSince) >= answerPatience
+}
+
+// LosesPatienceIn returns after what time what passes by itself becomes trouble;
+// zero if there is nothing like that.
+func (s Snapshot) LosesPatienceIn(now time.Time) time.Duration {
+	soonest := time.Duration(0)
+	wait := func(since time.Time, patience time.Duration) {
+		if left := since.Add(patience).Sub(now); left > 0 && (soonest == 0 || left < soonest) {
+			soonest = left
+		}
+	}
+	for _, member := range s.Members {
+		if IsStarted(member.Pod) && !(member.Probe.Answers && isReady(member.Pod)) {
+			wait(member.Probe.ExpectedSince, answerPatience)
+		}
+	}
+	if !s.AbsentSince.IsZero() {
+		wait(s.AbsentSince, podPatience)
+	}
+	if workload := s.Objects[s.workloadRef()]; workload != nil && len(s.Awaiting) > 0 {
+		wait(workload.GetCreationTimestamp().Time, podPatience)
+	}
+	return soonest
+}
+
+// IsHandingOver tells whether the members are between two workloads: nothing is
+// known of them for a moment, and nothing is said.
+func (s Snapshot) IsHandingOver(now time.Time) bool {
+	workload := s.Objects[s.workloadRef()]
+	switch {
+	case !s.isDurable() || len(s.Awaiting) == 0:
+		return false
+	case workload == nil || workload.GetDeletionTimestamp() != nil:
+		return true
+	default:
+		return now.Sub(workload.GetCreationTimestamp().Time) < podPatience
+	}
 }
 
 // isDurable tells whether the database keeps its data on volumes.

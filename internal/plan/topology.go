@@ -300,6 +300,7 @@ const (
 	exitForeignData = 65
 	exitNoData      = 66
 	exitInUse       = 75
+	exitBadConfig   = 78
 )
 
 // saysNoData tells whether the member's last start ended because its volume is
@@ -335,7 +336,7 @@ func (m Member) refusal() (corev1.ContainerStateTerminated, bool) {
 			continue
 		}
 		switch ended.ExitCode {
-		case exitForeignData, exitNoData, exitInUse:
+		case exitForeignData, exitNoData, exitInUse, exitBadConfig:
 			return *ended, true
 		}
 	}

@@ -17,11 +17,13 @@ import (
 	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
 )
 
-// The indexes by which cached objects are found: those of one stem together,
-// and a database by its UID. Each is asked within one namespace.
+// The indexes by which cached objects are found: those of one stem together, a
+// database by its UID, and databases by the Secret that spec.auth names. Each is
+// asked within one namespace.
 const (
-	byStem = "stem"
-	byUID  = "uid"
+	byStem        = "stem"
+	byUID         = "uid"
+	byCredentials = "credentials"
 )
 
 // caches are the controller's view of the cluster.
@@ -31,6 +33,7 @@ type caches struct {
 	databases       kit.Cache[*v1alpha1.DatabaseManager]
 	claims          kit.Cache[*corev1.PersistentVolumeClaim]
 	configMaps      kit.Cache[*corev1.ConfigMap]
+	credentials     kit.Cache[*corev1.Secret]
 	deployments     kit.Cache[*appsv1.Deployment]
 	networkPolicies kit.Cache[*networkingv1.NetworkPolicy]
 	pods            kit.Cache[*corev1.Pod]
@@ -58,6 +61,14 @@ func (c *Controller) openCaches() error {
 			return err
 		}
 	}
+	for namespace, factory := range c.config.Credentials {
+		// The caches of a type are told apart by their resource, and this is the
+		// second one of Secrets: nothing of ours is written to it.
+		if err := kit.Open(c.caches.View, &c.caches.credentials, namespace, factory.Core().V1().Secrets().TypedInformer(),
+			corev1.Resource("secrets/credentials"), nil, c.onCredentials); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -67,6 +78,12 @@ func (c *Controller) openDatabases(namespace string, factory externalversions.Sh
 		databaseResource(), cache.TypedIndexers[*v1alpha1.DatabaseManager]{
 			byStem: func(database *v1alpha1.DatabaseManager) ([]string, error) {
 				return []string{stemKey(database.Namespace, database.Spec.DeploymentName)}, nil
+			},
+			byCredentials: func(database *v1alpha1.DatabaseManager) ([]string, error) {
+				if database.Spec.Auth == nil {
+					return nil, nil
+				}
+				return []string{database.Spec.Auth.SecretName}, nil
 			},
 			byUID: func(database *v1alpha1.DatabaseManager) ([]string, error) { return []string{string(database.UID)}, nil },
 		}, c.onDatabase)

@@ -66,10 +66,12 @@ type Config struct {
 	// Children and Owners are the informers that the controller reads from, by
 	// the namespace that they watch: Children of what carries our label
 	// managed-by, Pods of those that our Services select, Owners of every
-	// DatabaseManager.
+	// DatabaseManager, Credentials of the Secrets that spec.auth may name.
 	Children map[string]informers.SharedInformerFactory
 	Pods     map[string]informers.SharedInformerFactory
 	Owners   map[string]externalversions.SharedInformerFactory
+
+	Credentials map[string]informers.SharedInformerFactory
 	// OperatorNamespace is where the operator's pods run; empty if it runs
 	// outside of the cluster.
 	OperatorNamespace string
@@ -96,6 +98,8 @@ type Controller struct {
 	// lastSeen are the Secrets of databases, by the database's UID and the
 	// Secret's name, as they were last seen.
 	lastSeen map[types.UID]map[string]*corev1.Secret
+	// absentSince is, by a database's UID, since when its workload has had no pod.
+	absentSince map[types.UID]time.Time
 }
 
 // New returns the controller with its handlers in place. The informer
@@ -106,6 +110,8 @@ func New(config Config) (*Controller, error) {
 		engines:  map[v1alpha1.DatabaseType]Engine{},
 		caches:   caches{View: kit.NewView()},
 		lastSeen: map[types.UID]map[string]*corev1.Secret{},
+
+		absentSince: map[types.UID]time.Time{},
 	}
 	for _, engine := range config.Engines {
 		c.engines[engine.Type()] = engine
@@ -149,7 +155,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	desired, problem := c.render(snapshot)
 	todo := plan.Make(snapshot, desired, problem, now)
 	outcome, failure := c.execute(ctx, key, snapshot, desired, todo)
-	if err := c.report(ctx, key, snapshot, todo, outcome, now); err != nil && failure == nil {
+	if err := c.report(ctx, key, snapshot, desired, todo, outcome, now); err != nil && failure == nil {
 		failure = err
 	}
 	return next(todo, outcome, failure)
@@ -177,6 +183,9 @@ func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem
 // next says when the database is to be looked at again.
 func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
 	problem := todo.Problem
+	if problem == nil {
+		problem = todo.Aside
+	}
 	if outcome.Problem != nil {
 		problem = outcome.Problem
 	}
@@ -185,10 +194,12 @@ func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
 		return failure
 	case problem != nil && problem.Retry > 0:
 		return &kit.Wait{After: problem.Retry, Reason: problem.Reason}
+	case problem != nil && problem.IsAside && todo.WakeIn > 0:
+		return &kit.Wait{After: todo.WakeIn, Reason: "what passes by itself is given a moment"}
 	case problem != nil:
 		return &kit.Stalled{Reason: problem.Reason}
 	case todo.WakeIn > 0:
-		return &kit.Wait{After: todo.WakeIn, Reason: "members haven't been asked yet"}
+		return &kit.Wait{After: todo.WakeIn, Reason: "what passes by itself is given a moment"}
 	default:
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -43,26 +44,34 @@ type execution struct {
 }
 
 // execute carries out the actions in their order, up to the first that fails.
+// One that is refused, and isn't needed by the others, doesn't keep them from
+// being carried out.
 func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan) (plan.Outcome, error) {
 	e := &execution{Controller: c, key: key, snapshot: snapshot, claimant: snapshot.Claimant(desired.Topology.DataID)}
+	var aside *plan.Problem
 	for _, action := range todo.Actions {
 		err := e.confirmExistence(ctx, action)
 		if err == nil {
 			err = e.carryOut(ctx, action)
+		}
+		var problem *plan.Problem
+		if errors.As(err, &problem) && problem.IsAside {
+			aside = problem
+			continue
 		}
 		if err != nil {
 			return outcomeOf(action, err)
 		}
 		klog.FromContext(ctx).V(detailOf(action)).Info("Carried out", "action", action.String())
 	}
-	return plan.Outcome{IsDone: todo.Problem == nil}, nil
+	return plan.Outcome{Problem: aside, IsDone: todo.Problem == nil}, nil
 }
 
 // detailOf is the level of detail of the log at which an action belongs there:
 // 0 if it changed something.
 func detailOf(action plan.Action) int {
 	switch action.(type) {
-	case plan.UseClaim, plan.ConfirmGone:
+	case plan.UseClaim, plan.ConfirmGone, plan.FindSecret:
 		return 2
 	default:
 		return 0
@@ -130,10 +139,20 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.adopt(ctx, action.Child, action.UID, action.FormerOwner)
 	case plan.UseClaim:
 		return e.useClaim(ctx, action.Claim)
+	case plan.FindSecret:
+		return e.findSecret(ctx, action)
 	case plan.ConfirmGone:
 		return e.confirmGone(ctx, action.Pod)
 	case plan.Promote:
-		return e.promote(ctx, action)
+		return e.onServer(ctx, action.Server, dbclient.Connection.Promote)
+	case plan.SetPassword:
+		return e.setPassword(ctx, action)
+	case plan.Configure:
+		return e.configure(ctx, action)
+	case plan.Grow:
+		return e.grow(ctx, action)
+	case plan.Orphan:
+		return e.orphan(ctx, action)
 	case plan.Evict:
 		return e.evict(ctx, action)
 	case plan.Delete:
@@ -211,6 +230,9 @@ func (e *execution) fieldsFor(child plan.Child, formerOwner types.UID) kit.Exist
 		if !isSecret {
 			return child.Fields, nil
 		}
+		if child.IsGiven {
+			return child.Fields, nil
+		}
 		if len(secret.Data[plan.PasswordKey]) == 0 {
 			return nil, fmt.Errorf("%s has no password: %w", child, kit.ErrChanged)
 		}
@@ -257,35 +279,6 @@ func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
 	default:
 		return fmt.Errorf("pod %s is still there: %w", pod.Name, kit.ErrChanged)
 	}
-}
-
-// promote makes a member the primary, provided that the server that answers is
-// the very one that was observed: an address can have passed to another pod.
-func (e *execution) promote(ctx context.Context, promotion plan.Promote) error {
-	target, isReachable := e.target(e.snapshot, promotion.Pod)
-	if !isReachable {
-		return fmt.Errorf("pod %s has no address any more: %w", promotion.Pod.Name, kit.ErrChanged)
-	}
-	if !e.config.MayAct(actionLimit) {
-		return &kit.Stalled{Reason: "the leader's lease is about to end"}
-	}
-	ctx, cancel := context.WithTimeout(ctx, actionLimit)
-	defer cancel()
-	connection := e.engines[target.engine].Dial(target.Target)
-	// A connection that can't be closed is gone all the same.
-	defer func() { _ = connection.Close() }()
-	state, err := connection.State(ctx)
-	if err != nil {
-		return fmt.Errorf("ask pod %s: %w", promotion.Pod.Name, err)
-	}
-	if state.RunID != promotion.RunID {
-		return fmt.Errorf("pod %s was started anew: %w", promotion.Pod.Name, kit.ErrChanged)
-	}
-	if err := connection.Promote(ctx); err != nil {
-		return err
-	}
-	e.prober.Hurry(e.key, promotion.Pod.UID)
-	return nil
 }
 
 func (e *execution) evict(ctx context.Context, eviction plan.Evict) error {

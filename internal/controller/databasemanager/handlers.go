@@ -20,6 +20,7 @@ func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.C
 	}
 	c.mu.Lock()
 	delete(c.lastSeen, database.UID)
+	delete(c.absentSince, database.UID)
 	c.mu.Unlock()
 	c.enqueueIndexed(byStem, database.Namespace, stemKey(database.Namespace, database.Spec.DeploymentName), false)
 }
@@ -34,6 +35,12 @@ func (c *Controller) onChild(child metav1.Object, change kit.Change) {
 	if stem := child.GetLabels()[v1alpha1.LabelStem]; stem != "" {
 		c.enqueueIndexed(byStem, child.GetNamespace(), stemKey(child.GetNamespace(), stem), change.IsInitial)
 	}
+}
+
+// onCredentials queues the databases that take their password from a user's own
+// Secret.
+func (c *Controller) onCredentials(secret *corev1.Secret, change kit.Change) {
+	c.enqueueIndexed(byCredentials, secret.Namespace, secret.Name, change.IsInitial)
 }
 
 func (c *Controller) enqueueIndexed(index, namespace, value string, canWait bool) {

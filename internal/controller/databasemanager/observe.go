@@ -41,14 +41,36 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	collect(&snapshot, plan.KindVolumeClaim, &c.caches.claims, stem)
 	c.observeSiblings(&snapshot, stem)
 	c.observeMembers(&snapshot, stem)
+	if auth := database.Spec.Auth; auth != nil {
+		// A kind that isn't there is nil.
+		snapshot.Credentials, _ = c.caches.credentials.Get(cache.NewObjectName(database.Namespace, auth.SecretName))
+	}
+	isAbsent := isAbsent(snapshot)
 	c.mu.Lock()
 	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
+	if !isAbsent {
+		delete(c.absentSince, database.UID)
+	} else if c.absentSince[database.UID].IsZero() {
+		c.absentSince[database.UID] = now
+	}
+	snapshot.AbsentSince = c.absentSince[database.UID]
 	c.mu.Unlock()
 	c.prober.SetMembers(key, c.probed(snapshot), now)
 	for i := range snapshot.Members {
 		snapshot.Members[i].Probe = c.answer(key, snapshot.Members[i].Pod.UID)
 	}
 	return snapshot
+}
+
+// isAbsent tells whether the StatefulSet's controller has seen what is wanted,
+// and has made no pod. It says nowhere but in its events why. That of a
+// Deployment says so in its status.
+func isAbsent(snapshot plan.Snapshot) bool {
+	ref := plan.Ref{Kind: plan.KindStatefulSet, Name: snapshot.Database.Spec.DeploymentName}
+	statefulSet, exists := snapshot.Objects[ref].(*appsv1.StatefulSet)
+	return exists && metav1.IsControlledBy(statefulSet, snapshot.Database) && len(snapshot.Members) == 0 && len(snapshot.Awaiting) == 0 &&
+		statefulSet.Status.ObservedGeneration == statefulSet.Generation && statefulSet.Status.Replicas == 0 &&
+		(statefulSet.Spec.Replicas == nil || *statefulSet.Spec.Replicas > 0)
 }
 
 // collect adds the cached objects of one kind and stem.
@@ -98,11 +120,15 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
 		case plan.HasEnded(pod):
 		case controller != nil && owners[controller.UID]:
 			snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod})
+		case isAwaiting(pod, controller, snapshot.Database):
+			snapshot.Awaiting = append(snapshot.Awaiting, pod)
 		case isStranger(pod, controller, snapshot.Database.Spec.DeploymentName):
 			snapshot.Strangers = append(snapshot.Strangers, pod)
 		}
 	}
-	slices.SortFunc(snapshot.Strangers, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pods := range [][]*corev1.Pod{snapshot.Strangers, snapshot.Awaiting} {
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	}
 	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 }
 
@@ -118,12 +144,26 @@ func isStranger(pod *corev1.Pod, controller *metav1.OwnerReference, stem string)
 	return !isOfOurNames
 }
 
+// isAwaiting tells whether a pod is one that a StatefulSet of ours takes over: it
+// has the name of a member, and nobody controls it, or a StatefulSet of our name
+// that is gone.
+func isAwaiting(pod *corev1.Pod, controller *metav1.OwnerReference, database *v1alpha1.DatabaseManager) bool {
+	stem := database.Spec.DeploymentName
+	ordinal, hasName := strings.CutPrefix(pod.Name, stem+"-")
+	_, err := strconv.ParseUint(ordinal, 10, 16)
+	isOrphan := controller == nil || controller.Kind == "StatefulSet" && controller.Name == stem
+	return database.Spec.Storage != nil && hasName && err == nil && isOrphan && pod.DeletionTimestamp == nil &&
+		pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name
+}
+
 // probed returns the members that can be asked.
 func (c *Controller) probed(snapshot plan.Snapshot) []kit.ProbedMember[target] {
 	var probed []kit.ProbedMember[target]
 	for _, member := range snapshot.Members {
 		if address, isReachable := c.target(snapshot, plan.PodRef{Name: member.Pod.Name, UID: member.Pod.UID}); isReachable {
-			probed = append(probed, kit.ProbedMember[target]{UID: member.Pod.UID, Interval: primaryInterval, Target: address})
+			probed = append(probed, kit.ProbedMember[target]{
+				UID: member.Pod.UID, Interval: primaryInterval, Target: address, IsExpected: plan.IsStarted(member.Pod),
+			})
 		}
 	}
 	return probed
@@ -144,12 +184,26 @@ func (c *Controller) target(snapshot plan.Snapshot, pod plan.PodRef) (target, bo
 			continue
 		}
 		return target{engine: database.Spec.DBType, Target: dbclient.Target{
-			Address:  net.JoinHostPort(status.PodIP, strconv.Itoa(int(engine.Port()))),
-			Username: engine.AdminUsername(),
-			Password: string(secret.Data[plan.PasswordKey]),
+			Address:     net.JoinHostPort(status.PodIP, strconv.Itoa(int(engine.Port()))),
+			Username:    engine.AdminUsername(),
+			Password:    string(secret.Data[plan.PasswordKey]),
+			AppUsername: engine.Username(),
+			AppPassword: appPassword(snapshot),
+			Parameters:  strings.Join(slices.Sorted(maps.Keys(plan.LiveDefaults(engine.Parameters()))), ","),
 		}}, true
 	}
 	return target{}, false
+}
+
+// appPassword is the password that the application's account should have; empty
+// if it isn't known.
+func appPassword(snapshot plan.Snapshot) string {
+	name := plan.AuthSecretName(snapshot.Database.Spec.DeploymentName)
+	secret, exists := snapshot.Objects[plan.Ref{Kind: plan.KindSecret, Name: name}].(*corev1.Secret)
+	if !exists {
+		return ""
+	}
+	return string(secret.Data[plan.PasswordKey])
 }
 
 // answer returns what the prober knows of a member.
@@ -159,11 +213,12 @@ func (c *Controller) answer(key cache.ObjectName, pod types.UID) plan.Probe {
 		return plan.Probe{}
 	}
 	probe := plan.Probe{
-		WatchedSince: answer.WatchedSince,
-		IsAsked:      answer.IsAsked,
-		Answers:      answer.Answers && !answer.State.IsLoading,
-		Since:        answer.Since,
-		Engine:       answer.State,
+		WatchedSince:  answer.WatchedSince,
+		ExpectedSince: answer.ExpectedSince,
+		IsAsked:       answer.IsAsked,
+		Answers:       answer.Answers && !answer.State.IsLoading,
+		Since:         answer.Since,
+		Engine:        answer.State,
 	}
 	if answer.Failure != nil {
 		probe.Failure = answer.Failure.Error()

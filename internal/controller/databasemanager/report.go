@@ -24,7 +24,7 @@ import (
 
 // report writes the status, if it changed, and then tells of what changed in
 // it. While members haven't been asked yet it says nothing.
-func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, todo plan.Plan, outcome plan.Outcome, now time.Time) error {
+func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan, outcome plan.Outcome, now time.Time) error {
 	if todo.IsDeleting {
 		return nil
 	}
@@ -32,10 +32,10 @@ func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot 
 	// What was made good won't be planned again: it is told now, whatever
 	// becomes of the status.
 	c.tellNotices(database, todo, outcome)
-	if snapshot.SettlesIn(now) > 0 {
+	if snapshot.SettlesIn(now) > 0 || snapshot.IsHandingOver(now) {
 		return nil
 	}
-	status := plan.Report(snapshot, todo, outcome, now)
+	status := plan.Report(snapshot, desired, todo, outcome, now)
 	if !equality.Semantic.DeepEqual(status, database.Status) {
 		written, err := c.config.Databases.CoolopsV1alpha1().DatabaseManagers(key.Namespace).ApplyStatus(ctx,
 			// The version, too: the API server overlooks a wrong UID here, and a
@@ -105,6 +105,10 @@ func statusFields(status v1alpha1.DatabaseManagerStatus) *v1alpha1apply.Database
 	for _, member := range status.Members {
 		fields.WithMembers(v1alpha1apply.MemberStatus().
 			WithName(member.Name).WithRole(member.Role).WithReady(member.Ready))
+	}
+	for _, parameter := range status.Config {
+		fields.WithConfig(v1alpha1apply.ParameterStatus().
+			WithName(parameter.Name).WithChange(parameter.Change).WithInEffect(parameter.InEffect))
 	}
 	for _, condition := range status.Conditions {
 		fields.WithConditions(metav1apply.Condition().

@@ -23,6 +23,7 @@ import (
 const (
 	fieldManager       = "database-manager"
 	statusFieldManager = "database-manager-status"
+	sizeFieldManager   = "database-manager-size"
 )
 
 // writer writes children of one kind in one namespace.
