@@ -129,7 +129,7 @@ func (s Snapshot) LosesPatienceIn(now time.Time) time.Duration {
 		}
 	}
 	for _, member := range s.Members {
-		if IsStarted(member.Pod) && !(member.Probe.Answers && isReady(member.Pod)) {
+		if isWell := member.Probe.Answers && isReady(member.Pod); IsStarted(member.Pod) && !isWell {
 			wait(member.Probe.ExpectedSince, answerPatience)
 		}
 	}

@@ -37,7 +37,7 @@ func hasPassword(state PasswordState) func(*Member) {
 
 // withClaim sets what the claim asks for, and what it has.
 func (b *snapshotBuilder) withClaim(requested, capacity string, changes ...func(*corev1.PersistentVolumeClaim)) *snapshotBuilder {
-	claim := b.Objects[Ref{KindVolumeClaim, "data-db-0"}].(*corev1.PersistentVolumeClaim)
+	claim, _ := b.Objects[Ref{KindVolumeClaim, "data-db-0"}].(*corev1.PersistentVolumeClaim)
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(requested)}
 	claim.Status.Phase = corev1.ClaimBound
 	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
@@ -49,7 +49,7 @@ func (b *snapshotBuilder) withClaim(requested, capacity string, changes ...func(
 
 // withTemplateSize sets the size of the claims that the StatefulSet makes.
 func (b *snapshotBuilder) withTemplateSize(size string) *snapshotBuilder {
-	statefulSet := b.Objects[Ref{KindStatefulSet, "db"}].(*appsv1.StatefulSet)
+	statefulSet, _ := b.Objects[Ref{KindStatefulSet, "db"}].(*appsv1.StatefulSet)
 	statefulSet.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Name: DataVolume},
 		Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{

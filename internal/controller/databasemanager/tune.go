@@ -62,8 +62,7 @@ func (e *execution) onServer(ctx context.Context, server plan.Server, do func(db
 // setPassword gives the application's account the password of its Secret.
 func (e *execution) setPassword(ctx context.Context, action plan.SetPassword) error {
 	err := e.onServer(ctx, action.Server, dbclient.Connection.SetPassword)
-	var refusal *dbclient.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, isRefused := errors.AsType[*dbclient.Refusal](err); isRefused {
 		return &plan.Problem{
 			Reason: v1alpha1.ReasonPasswordRefused, Retry: engineRetry, IsAside: true,
 			Message: fmt.Sprintf("Pod %s doesn't take the password that is in Secret %s, and keeps the former one: %s. Write another one into the Secret.",
@@ -78,8 +77,7 @@ func (e *execution) configure(ctx context.Context, action plan.Configure) error 
 	err := e.onServer(ctx, action.Server, func(connection dbclient.Connection, ctx context.Context) error {
 		return connection.Configure(ctx, action.Settings)
 	})
-	var refusal *dbclient.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, isRefused := errors.AsType[*dbclient.Refusal](err); isRefused {
 		return &plan.Problem{
 			Reason: v1alpha1.ReasonConfigRefused, Retry: engineRetry, IsAside: true,
 			Message: fmt.Sprintf("Pod %s doesn't take a value of spec.config, and runs with the former one: %s. Correct it, or take it out.",
