@@ -141,6 +141,8 @@ func setConditions(status *v1alpha1.DatabaseManagerStatus, found diagnosis, plan
 	}
 
 	switch {
+	case found.gravity == isTroubled && plan.Aside != nil:
+		set(v1alpha1.ConditionDegraded, true, found.reason, found.message+" Besides: "+plan.Aside.Message)
 	case found.gravity == isTroubled:
 		set(v1alpha1.ConditionDegraded, true, found.reason, found.message)
 	case plan.Aside != nil:

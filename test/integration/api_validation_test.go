@@ -92,8 +92,25 @@ var refusedSpecs = map[string]string{
 	"ephemeral-storage requested above its limit": `{deploymentName: orders, dbtype: redis, resources: {requests: {ephemeral-storage: 2Gi}, limits: {ephemeral-storage: 1Gi}}}`,
 	"a resource of another kind":                  `{deploymentName: orders, dbtype: redis, resources: {limits: {mem: 1Gi}}}`,
 	"claims":                                      `{deploymentName: orders, dbtype: redis, resources: {claims: [{name: gpu}]}}`,
-	"a field that doesn't exist":                  `{deploymentName: orders, dbtype: redis, replica: 3}`,
-	"several mistakes at once":                    `{deploymentName: Orders, dbtype: redis, replicas: 0, version: latest}`,
+	"auth empty":                                  `{deploymentName: orders, dbtype: redis, auth: {}}`,
+	"auth by a name with a capital":               `{deploymentName: orders, dbtype: redis, auth: {secretName: Mine}}`,
+	"auth by an empty name":                       `{deploymentName: orders, dbtype: redis, auth: {secretName: ""}}`,
+	"auth by the name of another namespace":       `{deploymentName: orders, dbtype: redis, auth: {secretName: other/mine}}`,
+	"auth by a name of 254 characters":            `{deploymentName: orders, dbtype: redis, auth: {secretName: ` + strings.Repeat("a", 254) + `}}`,
+	"auth by the operator's own Secret":           `{deploymentName: orders, dbtype: redis, auth: {secretName: orders-auth}}`,
+	"auth by the operator's other Secret":         `{deploymentName: orders, dbtype: redis, auth: {secretName: orders-admin}}`,
+	"config with a number without quotes":         `{deploymentName: orders, dbtype: redis, config: {maxmemory: 1}}`,
+	"config with a name with a blank":             `{deploymentName: orders, dbtype: redis, config: {"max memory": "1"}}`,
+	"config with a name of 64 characters":         `{deploymentName: orders, dbtype: redis, config: {` + strings.Repeat("a", 64) + `: "1"}}`,
+	"config with a value of two lines": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "1
+port 1"}}`,
+	"config with a value of 257 characters": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "` + strings.Repeat("1", 257) + `"}}`,
+	"config with a value that isn't ASCII":  `{deploymentName: orders, dbtype: redis, config: {maxmemory: "é"}}`,
+	"config of 65 parameters":               `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(65) + `}}`,
+	"suspend a word":                        `{deploymentName: orders, dbtype: redis, suspend: maybe}`,
+	"shutdown a text":                       `{deploymentName: orders, dbtype: redis, shutdown: "true"}`,
+	"a field that doesn't exist":            `{deploymentName: orders, dbtype: redis, replica: 3}`,
+	"several mistakes at once":              `{deploymentName: Orders, dbtype: redis, replicas: 0, version: latest}`,
 }
 
 // refusedChanges are changes that the API server refuses: from one spec to the
@@ -118,10 +135,6 @@ var refusedChanges = map[string][2]string{
 	"storage size shrunk": {
 		`{deploymentName: orders, dbtype: redis, storage: {size: 2Gi}}`,
 		`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`,
-	},
-	"storage size grown": {
-		`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`,
-		`{deploymentName: orders, dbtype: redis, storage: {size: 2Gi}}`,
 	},
 	"storage size changed to nonsense": {
 		`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`,
@@ -252,6 +265,10 @@ func TestAcceptedSpecs(t *testing.T) {
 		"a request without a limit":               `{deploymentName: orders, dbtype: redis, resources: {requests: {cpu: "0.5"}}}`,
 		"a limit without a request":               `{deploymentName: orders, dbtype: redis, resources: {limits: {memory: 1Gi}}}`,
 		"requests equal to limits in other words": `{deploymentName: orders, dbtype: redis, resources: {requests: {cpu: 1000m, memory: 1024Mi}, limits: {cpu: 1, memory: 1Gi}}}`,
+		"a Secret of one's own":                   `{deploymentName: orders, dbtype: redis, auth: {secretName: mine.example}}`,
+		"parameters":                              `{deploymentName: orders, dbtype: redis, config: {maxmemory: "100mb", a: "` + strings.Repeat("~", 256) + `", b: ""}}`,
+		"64 parameters":                           `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(64) + `}}`,
+		"suspended and shut down":                 `{deploymentName: orders, dbtype: redis, suspend: true, shutdown: true}`,
 		"optional fields that are null":           `{deploymentName: orders, dbtype: redis, replicas: null, storage: null, version: null, resources: null}`,
 	} {
 		t.Run(sentence, func(t *testing.T) {
