@@ -27,7 +27,7 @@ import (
 const runAsProgram = "EXAMPLE_RUN_AS_PROGRAM"
 
 // patience is how long a test waits for anything that must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {

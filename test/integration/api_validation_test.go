@@ -102,8 +102,7 @@ var refusedSpecs = map[string]string{
 	"config with a number without quotes":         `{deploymentName: orders, dbtype: redis, config: {maxmemory: 1}}`,
 	"config with a name with a blank":             `{deploymentName: orders, dbtype: redis, config: {"max memory": "1"}}`,
 	"config with a name of 64 characters":         `{deploymentName: orders, dbtype: redis, config: {` + strings.Repeat("a", 64) + `: "1"}}`,
-	"config with a value of two lines": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "1
-port 1"}}`,
+	"config with a value of two lines": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "1\nport 1"}}`,
 	"config with a value of 257 characters": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "` + strings.Repeat("1", 257) + `"}}`,
 	"config with a value that isn't ASCII":  `{deploymentName: orders, dbtype: redis, config: {maxmemory: "é"}}`,
 	"config of 65 parameters":               `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(65) + `}}`,

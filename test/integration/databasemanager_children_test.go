@@ -94,12 +94,12 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 	}{
 		"without storage everything goes with it": {
 			func(*v1alpha1.DatabaseManagerSpec) {},
-			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "Deployment db", "NetworkPolicy db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "Deployment db", "NetworkPolicy db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members"},
 			nil,
 		},
 		"with storage the volume and the Secrets that open it stay": {
 			durable,
-			[]string{"ConfigMap db-config-*", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
 			retainedChildren,
 		},
 	} {

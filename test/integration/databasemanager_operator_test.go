@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long the operator may take for what takes it a moment.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // operator is an operator that runs in this process, on the cluster under test.
 type operator struct {
