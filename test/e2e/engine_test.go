@@ -31,6 +31,13 @@ type engine struct {
 	// forbidden are queries that the application's account may not make: they are
 	// about the server, or about accounts.
 	forbidden [][]string
+	// settingScript prints the value of the parameter $1, as the server shows it to
+	// the operator's account. live is a parameter that a running server takes, and
+	// fixed one that it doesn't.
+	settingScript string
+	live, fixed   parameter
+	// badPassword is one that the engine can't be told; empty where there is none.
+	badPassword string
 	// refusesNewer is true if a version doesn't open the data of the one before.
 	refusesNewer bool
 }
@@ -48,6 +55,10 @@ exec $PROGRAM -e -h "$(cat /credentials/host)" -p "$(cat /credentials/port)" -n 
 	mysqlScript = `export MYSQL_PWD="$(cat /credentials/password)"
 exec $PROGRAM --batch --skip-column-names --connect-timeout=3 --host="$(cat /credentials/host)" --port="$(cat /credentials/port)" --user="$(cat /credentials/username)" --execute="$1" "$(cat /credentials/database)"`
 
+	keyValueSetting   = `REDISCLI_AUTH="$(cat /secrets/admin/password)" $PROGRAM --user operator config get "$1" | tail -n 1`
+	mysqlSetting      = `MYSQL_PWD="$(cat /secrets/admin/password)" $PROGRAM --batch --skip-column-names --host=127.0.0.1 --user=operator --execute="SELECT @@GLOBAL.$1"`
+	postgresqlSetting = `PGPASSWORD="$(cat /secrets/admin/password)" psql --no-psqlrc --no-align --tuples-only --host=127.0.0.1 --username=operator --dbname=postgres --command="SHOW $1"`
+
 	postgresqlScript = `export PGPASSWORD="$(cat /credentials/password)" PGCONNECT_TIMEOUT=3
 exec psql --no-psqlrc --no-align --tuples-only --quiet --set=ON_ERROR_STOP=1 --host="$(cat /credentials/host)" --port="$(cat /credentials/port)" --username="$(cat /credentials/username)" --dbname="$(cat /credentials/database)" --command="$1"`
 )
@@ -62,8 +73,9 @@ func allEngines() []engine {
 			name: v1alpha1.DatabaseTypePostgreSQL, image: newestImage(v1alpha1.DatabaseTypePostgreSQL), script: postgresqlScript,
 			writeQuery: sqlWrite("INSERT INTO items VALUES ('%s', '%s') ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"),
 			readQuery:  sqlRead, dial: dialPostgreSQL, dialURI: dialPostgreSQLURI,
-			forbidden:    [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
-			refusesNewer: true,
+			forbidden:     [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
+			settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"},
+			badPassword: "not UTF-8: \xff", refusesNewer: true,
 		},
 		{
 			name: v1alpha1.DatabaseTypeMariaDB, image: newestImage(v1alpha1.DatabaseTypeMariaDB),
@@ -71,14 +83,18 @@ func allEngines() []engine {
 			script:     strings.ReplaceAll(mysqlScript, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
 			writeQuery: sqlWrite("REPLACE INTO items VALUES ('%s', '%s')"),
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
-			forbidden: mysqlForbidden(),
+			forbidden:     mysqlForbidden(),
+			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
+			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"back_log", "90", "90", "80"},
 		},
 		{
 			name: v1alpha1.DatabaseTypeMySQL, image: newestImage(v1alpha1.DatabaseTypeMySQL),
 			script:     strings.ReplaceAll(mysqlScript, "$PROGRAM", "mysql --no-defaults"),
 			writeQuery: sqlWrite("REPLACE INTO items VALUES ('%s', '%s')"),
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
-			forbidden: mysqlForbidden(),
+			forbidden:     mysqlForbidden(),
+			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mysql --no-defaults"),
+			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"back_log", "90", "90", "80"},
 		},
 	}
 }
@@ -101,6 +117,8 @@ func keyValue(name v1alpha1.DatabaseType, program string) engine {
 		writeQuery: func(key, value string) []string { return []string{"set", key, value} },
 		readQuery:  func(key string) []string { return []string{"get", key} },
 		dial:       dialRedis, dialURI: dialRedisURI,
+		settingScript: strings.ReplaceAll(keyValueSetting, "$PROGRAM", program),
+		live:          parameter{"timeout", "77", "77", "0"}, fixed: parameter{"databases", "20", "20", "16"},
 		forbidden: [][]string{{"config", "get", "*"}, {"acl", "list"}, {"shutdown", "nosave"}, {"replicaof", "no", "one"}},
 	}
 }

@@ -69,6 +69,8 @@ func liveShortly(t *testing.T, e engine) {
 	l.isUsed(t)
 	l.isClosed(t)
 	l.losesItsPod(t)
+	l.isRotated(t)
+	l.isTuned(t, n)
 	l.keepsItsSecrets(t, n, operators)
 	l.delete(t, l.retained()...)
 }
@@ -86,6 +88,9 @@ func liveDurably(t *testing.T, e engine) {
 	l.losesItsPod(t)
 	l.losesItsServer(t, n)
 	l.changesResources(t)
+	l.isRotated(t)
+	l.isTuned(t, n)
+	l.isShutDown(t)
 	l.keepsItsSecrets(t, n, operators)
 	if older != "" {
 		l.changesVersion(t, older, newest)

@@ -315,3 +315,29 @@ func TestAClassThatRefusesGrowthHoldsNothingElseUp(t *testing.T) {
 		t.Errorf("the claim was patched %d times", refused)
 	}
 }
+
+// TestAConfigurationThatTheServerRefusesIsTold has a kubelet, by hand, say how
+// the boot script of a member ended.
+func TestAConfigurationThatTheServerRefusesIsTold(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t)
+	newDatabase(t, namespace, "orders", "db", durable)
+	awaitUnscheduled(t, namespace, "orders")
+	const sentence = "The server doesn't take its configuration: unknown variable 'a'"
+	status := `{"status":{"phase":"Running","conditions":[{"type":"PodScheduled","status":"True"}],"containerStatuses":[{"name":"database","image":"redis","imageID":"redis",` +
+		`"ready":false,"started":false,"restartCount":2,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":78,"message":"` + sentence + `"}}}]}}`
+	if _, err := env.kube.CoreV1().Pods(namespace).Patch(t.Context(), "db-0", types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatalf("write the pod's status: %v", err)
+	}
+	if ready := awaitReady(t, namespace, "orders", v1alpha1.ReasonConfigRefused); !strings.Contains(ready.Message, sentence) {
+		t.Errorf("it says %s", ready.Message)
+	}
+	before := podUID(t, namespace)
+	changeSpec(t, namespace, withLimits("1", "1Gi"))
+	await(t, "another spec has the member replaced", func(context.Context) error {
+		if now := podUID(t, namespace); now == "" || now == before {
+			return fmt.Errorf("the pod is %s, and was %s", now, before)
+		}
+		return nil
+	})
+}
