@@ -173,7 +173,9 @@ func (p *probe[T, S]) expect(isExpected bool, now time.Time) {
 		p.answer.ExpectedSince = time.Time{}
 	case p.answer.ExpectedSince.IsZero():
 		p.answer.ExpectedSince = now
-		p.ask()
+		if p.answer.IsAsked {
+			p.ask()
+		}
 	}
 }
 

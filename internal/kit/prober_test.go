@@ -202,3 +202,30 @@ func TestMembersThatAreSetBeforeTheProberRunsAreAskedOnceItDoes(t *testing.T) {
 		expect(t, prober, true, true, "primary")
 	})
 }
+
+func TestAMemberIsAskedAtOnceWhenItShouldAnswer(t *testing.T) {
+	runProber(t, func(p *Prober[string, string], members *fakeMembers) {
+		expected := oneMember("a")
+		expected[0].IsExpected = true
+		members.set("", errors.New("not yet"))
+		p.SetMembers(orders(), oneMember("a"), time.Now())
+		pass(t, eagerness+time.Second) // it is asked every two seconds from now on
+		members.set("primary", nil)
+		calls, now := members.calls, time.Now()
+		p.SetMembers(orders(), expected, now)
+		pass(t, 100*time.Millisecond)
+		expect(t, p, true, true, "primary")
+		if answer, _ := p.Answer(orders(), "uid"); members.calls != calls+1 || !answer.ExpectedSince.Equal(now) || members.dials < 1 {
+			t.Errorf("%d calls, expected since %s; want one more than %d, %s", members.calls, answer.ExpectedSince, calls, now)
+		}
+		pass(t, time.Minute)
+		p.SetMembers(orders(), expected, time.Now())
+		if answer, _ := p.Answer(orders(), "uid"); !answer.ExpectedSince.Equal(now) {
+			t.Errorf("it is expected since %s, want %s", answer.ExpectedSince, now)
+		}
+		p.SetMembers(orders(), oneMember("a"), time.Now())
+		if answer, _ := p.Answer(orders(), "uid"); !answer.ExpectedSince.IsZero() || !answer.IsAsked {
+			t.Errorf("known is %+v of one that isn't expected to answer any more", answer)
+		}
+	})
+}
