@@ -102,14 +102,14 @@ var refusedSpecs = map[string]string{
 	"config with a number without quotes":         `{deploymentName: orders, dbtype: redis, config: {maxmemory: 1}}`,
 	"config with a name with a blank":             `{deploymentName: orders, dbtype: redis, config: {"max memory": "1"}}`,
 	"config with a name of 64 characters":         `{deploymentName: orders, dbtype: redis, config: {` + strings.Repeat("a", 64) + `: "1"}}`,
-	"config with a value of two lines": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "1\nport 1"}}`,
-	"config with a value of 257 characters": `{deploymentName: orders, dbtype: redis, config: {maxmemory: "` + strings.Repeat("1", 257) + `"}}`,
-	"config with a value that isn't ASCII":  `{deploymentName: orders, dbtype: redis, config: {maxmemory: "é"}}`,
-	"config of 65 parameters":               `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(65) + `}}`,
-	"suspend a word":                        `{deploymentName: orders, dbtype: redis, suspend: maybe}`,
-	"shutdown a text":                       `{deploymentName: orders, dbtype: redis, shutdown: "true"}`,
-	"a field that doesn't exist":            `{deploymentName: orders, dbtype: redis, replica: 3}`,
-	"several mistakes at once":              `{deploymentName: Orders, dbtype: redis, replicas: 0, version: latest}`,
+	"config with a value of two lines":            `{deploymentName: orders, dbtype: redis, config: {maxmemory: "1\nport 1"}}`,
+	"config with a value of 257 characters":       `{deploymentName: orders, dbtype: redis, config: {maxmemory: "` + strings.Repeat("1", 257) + `"}}`,
+	"config with a value that isn't ASCII":        `{deploymentName: orders, dbtype: redis, config: {maxmemory: "é"}}`,
+	"config of 65 parameters":                     `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(65) + `}}`,
+	"suspend a word":                              `{deploymentName: orders, dbtype: redis, suspend: maybe}`,
+	"shutdown a text":                             `{deploymentName: orders, dbtype: redis, shutdown: "true"}`,
+	"a field that doesn't exist":                  `{deploymentName: orders, dbtype: redis, replica: 3}`,
+	"several mistakes at once":                    `{deploymentName: Orders, dbtype: redis, replicas: 0, version: latest}`,
 }
 
 // refusedChanges are changes that the API server refuses: from one spec to the
