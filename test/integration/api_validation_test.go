@@ -213,6 +213,7 @@ func TestRefusals(t *testing.T) {
 	messages := map[string]string{}
 	refused := moreRefusedSpecs()
 	maps.Copy(refused, refusedSpecs)
+	maps.Copy(refused, refusedPodFields())
 	for sentence, spec := range refused {
 		_, err := client.Create(t.Context(), database(t, "orders", spec), strict)
 		messages["create: "+sentence] = refusal(t, sentence, err)
@@ -235,7 +236,8 @@ func TestRefusals(t *testing.T) {
 
 func TestAcceptedSpecs(t *testing.T) {
 	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
-	for sentence, spec := range map[string]string{
+	accepted := acceptedPodFields()
+	maps.Copy(accepted, map[string]string{
 		"the least":                               `{deploymentName: a, dbtype: redis}`,
 		"a deploymentName of 40 characters":       `{deploymentName: ` + strings.Repeat("a", 40) + `, dbtype: redis}`,
 		"one member":                              `{deploymentName: orders, dbtype: redis, replicas: 1}`,
@@ -253,7 +255,8 @@ func TestAcceptedSpecs(t *testing.T) {
 		"a limit without a request":               `{deploymentName: orders, dbtype: redis, resources: {limits: {memory: 1Gi}}}`,
 		"requests equal to limits in other words": `{deploymentName: orders, dbtype: redis, resources: {requests: {cpu: 1000m, memory: 1024Mi}, limits: {cpu: 1, memory: 1Gi}}}`,
 		"optional fields that are null":           `{deploymentName: orders, dbtype: redis, replicas: null, storage: null, version: null, resources: null}`,
-	} {
+	})
+	for sentence, spec := range accepted {
 		t.Run(sentence, func(t *testing.T) {
 			stored := createDatabase(t, client, "orders", spec)
 			replicas, _, err := unstructured.NestedInt64(stored.Object, "spec", "replicas")
