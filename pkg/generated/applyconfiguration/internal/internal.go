@@ -60,9 +60,35 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ImagePullSecret
+          elementRelationship: associative
+          keys:
+          - name
     - name: networkPolicy
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicySpec
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: podAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: podLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: priorityClassName
+      type:
+        scalar: string
     - name: replicas
       type:
         scalar: numeric
@@ -70,9 +96,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceRequirements
+    - name: service
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ServiceSpec
     - name: storage
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageSpec
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.Toleration
+          elementRelationship: atomic
+    - name: topologySpreadConstraints
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.TopologySpreadConstraint
+          elementRelationship: associative
+          keys:
+          - topologyKey
+          - whenUnsatisfiable
     - name: version
       type:
         scalar: string
@@ -132,6 +176,13 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ImagePullSecret
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.LabelsSelector
   map:
     fields:
@@ -195,6 +246,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ServiceSpec
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: type
+      type:
+        scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageRetention
   map:
     fields:
@@ -213,6 +275,39 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: storageClassName
       type:
         scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.TopologySpreadConstraint
+  map:
+    fields:
+    - name: maxSkew
+      type:
+        scalar: numeric
+      default: 0
+    - name: topologyKey
+      type:
+        scalar: string
+      default: ""
+    - name: whenUnsatisfiable
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.Foo
   map:
     fields:
