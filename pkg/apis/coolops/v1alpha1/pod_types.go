@@ -90,8 +90,8 @@ const (
 // Toleration lets members run on nodes with a taint.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.key) || self.?operator.orValue('Equal') == 'Exists'`,message=`must name the taint: set key, or operator Exists without a key, which tolerates every taint`
-// +kubebuilder:validation:XValidation:rule=`self.?operator.orValue('Equal') == 'Equal' || self.?value.orValue(”) == ”`,fieldPath=`.value`,message=`can't be set beside the operator Exists, which tolerates any value: take it out, or set operator Equal`
-// +kubebuilder:validation:XValidation:rule=`!has(self.tolerationSeconds) || self.?effect.orValue(”) == 'NoExecute'`,fieldPath=`.tolerationSeconds`,message=`can't be set beside another effect than NoExecute: take it out, or set effect NoExecute`
+// +kubebuilder:validation:XValidation:rule=`self.?operator.orValue('Equal') == 'Equal' || !has(self.value) || self.value.size() == 0`,fieldPath=`.value`,message=`can't be set beside the operator Exists, which tolerates any value: take it out, or set operator Equal`
+// +kubebuilder:validation:XValidation:rule=`!has(self.tolerationSeconds) || has(self.effect) && self.effect == 'NoExecute'`,fieldPath=`.tolerationSeconds`,message=`can't be set beside another effect than NoExecute: take it out, or set effect NoExecute`
 type Toleration struct {
 	// key is the taint's key. Default: none, which tolerates every taint, and
 	// needs the operator Exists.

@@ -184,10 +184,9 @@ type DatabaseManagerSpec struct {
 	// over parts of the cluster, such as zones; at most 8. Default: none. A change
 	// restarts the members.
 	// +optional
-	// +listType=map
-	// +listMapKey=topologyKey
-	// +listMapKey=whenUnsatisfiable
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule=`self.all(one, !has(one.topologyKey) || !has(one.whenUnsatisfiable) || self.exists_one(other, has(other.topologyKey) && has(other.whenUnsatisfiable) && one.topologyKey == other.topologyKey && one.whenUnsatisfiable == other.whenUnsatisfiable))`,message=`must have no two entries of the same topologyKey and whenUnsatisfiable: take one of them out`
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// priorityClassName is the PriorityClass of the members, in at most 253
@@ -203,9 +202,9 @@ type DatabaseManagerSpec struct {
 	// Default: those that the operator was started with when the database was
 	// created; a list here takes their place. A change restarts the members.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule=`self.all(one, !has(one.name) || self.exists_one(other, has(other.name) && one.name == other.name))`,message=`must have no two entries of the same name: take one of them out`
 	ImagePullSecrets []ImagePullSecret `json:"imagePullSecrets,omitempty"`
 
 	// podLabels are labels, at most 16, that members get besides the operator's

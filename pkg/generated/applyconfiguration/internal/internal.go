@@ -65,9 +65,7 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ImagePullSecret
-          elementRelationship: associative
-          keys:
-          - name
+          elementRelationship: atomic
     - name: networkPolicy
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicySpec
@@ -113,10 +111,7 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.TopologySpreadConstraint
-          elementRelationship: associative
-          keys:
-          - topologyKey
-          - whenUnsatisfiable
+          elementRelationship: atomic
     - name: version
       type:
         scalar: string
