@@ -34,6 +34,7 @@ type flags struct {
 	healthAddress  string
 	logFormat      string
 	verbosity      int
+	defaults       defaults
 	version        bool
 	licenses       bool
 	// usage is what --help prints.
@@ -67,6 +68,7 @@ func parseFlags(arguments []string) (flags, error) {
 	set.StringVar(&read.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on; 0 for none")
 	set.StringVar(&read.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
 	set.IntVarP(&read.verbosity, "v", "v", 0, "`level` of detail of the log: 0 for changes that were made, 2 for decisions, 4 for what is queued and synced, 5 for what watches bring, 6 and more for requests")
+	read.defaults.register(set)
 	set.BoolVar(&read.version, "version", false, "print the version, and end")
 	set.BoolVar(&read.licenses, "licenses", false, "print the licences of what this program contains, and end")
 	read.usage = usageHead + set.FlagUsages()
@@ -76,7 +78,10 @@ func parseFlags(arguments []string) (flags, error) {
 	if err := fromEnvironment(set, os.LookupEnv); err != nil {
 		return read, err
 	}
-	return read, read.check(set.Args())
+	if err := read.check(set.Args()); err != nil {
+		return read, err
+	}
+	return read, read.defaults.parse()
 }
 
 // fromEnvironment sets the flags that weren't given from their variables.

@@ -97,6 +97,7 @@ func start(ctx context.Context, flags flags) error {
 		MetricsAddress: flags.metricsAddress,
 		HealthAddress:  flags.healthAddress,
 		LeaseNamespace: lease,
+		Defaults:       flags.defaults.read,
 		Identity:       host + "_" + string(uuid.NewUUID()),
 	})
 }

@@ -104,6 +104,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, flag := range []string{
 		"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
 		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace", "--licenses",
+		"--default-registry", "--default-image-pull-secrets", "--default-storage-class", "--default-tolerations",
 	} {
 		if !strings.Contains(read.usage, flag) {
 			t.Errorf("no %s in\n%s", flag, read.usage)

@@ -17,6 +17,7 @@ import (
 
 	redisclient "coolops.cn/database-manager/internal/dbclient/redis"
 	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/objects"
 )
 
 // Options are what the operator is started with.
@@ -38,9 +39,14 @@ type Options struct {
 	// LeaseNamespace is where the leader's lease is. Empty means that this
 	// process is the only one, and works without asking.
 	LeaseNamespace string
+	// Defaults are what new databases get where their specs say nothing.
+	Defaults Defaults
 	// Identity names this process in the lease; no other has the same.
 	Identity string
 }
+
+// Defaults are what new databases get where their specs say nothing.
+type Defaults = objects.Defaults
 
 // operator is the operator, wired.
 type operator struct {
@@ -83,7 +89,7 @@ func wire(options Options) (*operator, error) {
 	if o.cluster, err = connect(config, options.Namespaces); err != nil {
 		return nil, err
 	}
-	o.cluster.mayAct, o.cluster.ownNamespace = o.mayAct, options.OwnNamespace
+	o.cluster.mayAct, o.cluster.ownNamespace, o.cluster.defaults = o.mayAct, options.OwnNamespace, options.Defaults
 	o.controllers, err = build(o.cluster, o.metrics, options.Controllers)
 	return o, err
 }

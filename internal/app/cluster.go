@@ -41,6 +41,8 @@ type cluster struct {
 	recorder    events.EventRecorder
 	// ownNamespace is where the operator's pods run; empty if it runs elsewhere.
 	ownNamespace string
+	// defaults are what new databases get where their specs say nothing.
+	defaults Defaults
 	// mayAct tells whether this process may change engines for so long.
 	mayAct func(time.Duration) bool
 }

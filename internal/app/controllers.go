@@ -99,6 +99,7 @@ func newDatabaseManager(c cluster, metrics *kit.Metrics) (controller, error) {
 		Engines:           engines(),
 		MayAct:            c.mayAct,
 		OperatorNamespace: c.ownNamespace,
+		Defaults:          c.defaults,
 		Recorder:          c.recorder,
 		Metrics:           metrics,
 	})

@@ -21,6 +21,8 @@ func mergeKeys(list string) []string {
 		return []string{"name"}
 	case "volumeMounts":
 		return []string{"mountPath"}
+	case "topologySpreadConstraints":
+		return []string{"topologyKey", "whenUnsatisfiable"}
 	case "ports":
 		return []string{"containerPort", "port", "protocol"}
 	case "ownerReferences":

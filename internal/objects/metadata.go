@@ -92,5 +92,8 @@ func (r *rendering) resolution() map[string]string {
 	if r.resolvedImage != "" {
 		annotations[v1alpha1.AnnotationResolvedImage] = r.resolvedImage
 	}
+	if r.recordedDefaults != noDefaults {
+		annotations[v1alpha1.AnnotationResolvedDefaults] = r.recordedDefaults
+	}
 	return annotations
 }

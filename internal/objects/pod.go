@@ -36,8 +36,9 @@ const (
 // operator says what is wrong.
 func (r *rendering) podTemplate() *corev1apply.PodTemplateSpecApplyConfiguration {
 	return corev1apply.PodTemplateSpec().
-		WithLabels(r.labels()).
-		WithSpec(corev1apply.PodSpec().
+		WithLabels(r.podLabels()).
+		WithAnnotations(texts(r.Database.Spec.PodAnnotations)).
+		WithSpec(r.podSpec().
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(grace).

@@ -29,6 +29,9 @@ type Input struct {
 	// OperatorNamespace is where the operator's pods run; empty if it runs outside
 	// of the cluster.
 	OperatorNamespace string
+	// Defaults are the operator's, for what the spec leaves out; what the children
+	// recorded of them wins.
+	Defaults Defaults
 	// Recorded is what the children remember of earlier renderings.
 	Recorded plan.Recorded
 }
@@ -41,6 +44,12 @@ type rendering struct {
 	// resolvedImage is the upstream image to be remembered; empty if spec.image
 	// overrides it.
 	resolvedImage string
+	// template is the form of the pod template.
+	template template
+	// defaults are those that count for this database, recordedDefaults the same
+	// as they are remembered.
+	defaults         Defaults
+	recordedDefaults string
 	// files are the engine's files, in the ConfigMap of this name.
 	files      map[string]string
 	configName string
@@ -81,25 +90,23 @@ func Render(in Input) (plan.Desired, *plan.Problem) {
 }
 
 // resolve checks what the schema can't, and what an object that was stored
-// under an older schema may still hold, and settles version and image.
+// under an older schema may still hold, and settles what has a default.
 func resolve(in Input) (rendering, *plan.Problem) {
 	spec := in.Database.Spec
 	if problems := validation.IsDNS1035Label(spec.DeploymentName); len(problems) > 0 || len(spec.DeploymentName) > v1alpha1.MaxStemLength {
 		return rendering{}, invalid("spec.deploymentName is %q; allowed is a DNS label of at most %d characters: create a DatabaseManager with another name",
 			spec.DeploymentName, v1alpha1.MaxStemLength)
 	}
-	if in.Recorded.TemplateVersion != "" && in.Recorded.TemplateVersion != TemplateVersion {
-		return rendering{}, &plan.Problem{
-			Reason: v1alpha1.ReasonTemplateUnknown,
-			Message: fmt.Sprintf("the workload was rendered in the form %q, which this operator doesn't know: run the operator that made it, or a newer one",
-				in.Recorded.TemplateVersion),
-		}
-	}
-	r := rendering{Input: in}
-	if problem := r.resolveConfig(); problem != nil {
+	if problem := checkKeys(spec); problem != nil {
 		return rendering{}, problem
 	}
-	return r, r.resolveImage()
+	r := rendering{Input: in}
+	for _, settle := range []func() *plan.Problem{r.resolveConfig, r.resolveTemplate, r.resolveDefaults, r.resolveImage} {
+		if problem := settle(); problem != nil {
+			return rendering{}, problem
+		}
+	}
+	return r, nil
 }
 
 // resolveConfig settles the parameters: what the spec sets, by the engine's list
@@ -159,6 +166,7 @@ func (r *rendering) resolveImage() *plan.Problem {
 		return invalid("spec.version is %q; known versions of %s are %s: set one of them, or set spec.image to an image of that version",
 			r.version, r.Engine.Type(), strings.Join(r.Engine.Versions(), ", "))
 	}
+	image = inRegistry(r.defaults.Registry, image)
 	r.image, r.resolvedImage = image, image
 	return nil
 }

@@ -114,6 +114,7 @@ func TestWhatIsRenderedIsInTestdata(t *testing.T) {
 		"durable-with-all.yaml":   anInput(withStorage, withEverything, withData, withDeletion),
 	} {
 		t.Run(name, func(t *testing.T) {
+			in.Recorded.TemplateVersion = "1"
 			desired, problem := Render(in)
 			if problem != nil {
 				t.Fatal(problem)
@@ -204,7 +205,7 @@ func TestWhatCantBeRenderedIsAProblemAndNeverAPanic(t *testing.T) {
 		"no name":                 {func(in *Input) { in.Database.Spec.DeploymentName = "" }, v1alpha1.ReasonInvalidSpec},
 		"a name that is none":     {func(in *Input) { in.Database.Spec.DeploymentName = "Ünfit/../" }, v1alpha1.ReasonInvalidSpec},
 		"an unknown version":      {func(in *Input) { in.Database.Spec.Version = "3.0" }, v1alpha1.ReasonInvalidSpec},
-		"a newer operator's form": {func(in *Input) { in.Recorded.TemplateVersion = "2" }, v1alpha1.ReasonTemplateUnknown},
+		"a newer operator's form": {func(in *Input) { in.Recorded.TemplateVersion = "999" }, v1alpha1.ReasonTemplateUnknown},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			desired, problem := Render(anInput(row.change))

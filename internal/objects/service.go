@@ -3,18 +3,27 @@
 package objects
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // service is where applications connect to. While there is one member it
 // doesn't ask for a role, so that the member is reachable with the operator down.
 func (r *rendering) service() *corev1apply.ServiceApplyConfiguration {
+	asked := v1alpha1.ServiceSpec{}
+	if r.Database.Spec.Service != nil {
+		asked = *r.Database.Spec.Service
+	}
 	return corev1apply.Service(r.stem(), r.Database.Namespace).
 		WithLabels(r.labels()).
+		WithAnnotations(texts(asked.Annotations)).
 		WithOwnerReferences(r.owner()).
 		WithSpec(corev1apply.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
+			WithType(corev1.ServiceType(cmp.Or(asked.Type, v1alpha1.ServiceTypeClusterIP))).
 			WithSelector(r.selector()).
 			WithPorts(r.servicePort()))
 }

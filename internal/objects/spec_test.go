@@ -41,6 +41,7 @@ func setters() map[string]func(*v1alpha1.DatabaseManagerSpec) {
 			s.NetworkPolicy.From[0].IPBlock.Except = []string{"192.0.2.128/25"}
 		},
 	}
+	maps.Copy(fields, podSetters())
 	for part, of := range map[string]func(*v1alpha1.ResourceRequirements) *v1alpha1.ResourceAmounts{
 		"resources.requests.": func(r *v1alpha1.ResourceRequirements) *v1alpha1.ResourceAmounts { return r.Requests },
 		"resources.limits.":   func(r *v1alpha1.ResourceRequirements) *v1alpha1.ResourceAmounts { return r.Limits },
@@ -59,6 +60,7 @@ func setters() map[string]func(*v1alpha1.DatabaseManagerSpec) {
 func furnished(in *Input) {
 	spec := &in.Database.Spec
 	spec.Version = "2.0"
+	furnishPod(spec)
 	spec.Storage.Retention = &v1alpha1.StorageRetention{}
 	spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{From: []v1alpha1.NetworkPolicyPeer{
 		{PodSelector: &v1alpha1.LabelsSelector{}, NamespaceSelector: &v1alpha1.LabelsSelector{}, IPBlock: &v1alpha1.IPBlock{}},
@@ -136,7 +138,7 @@ func renderAndRecord(t *testing.T, in *Input) string {
 	}
 	annotations := annotationsOf(t, desired.Workload())
 	in.Recorded.Version, in.Recorded.Image = annotations[v1alpha1.AnnotationResolvedVersion], annotations[v1alpha1.AnnotationResolvedImage]
-	in.Recorded.TemplateVersion = annotations[v1alpha1.AnnotationTemplateVersion]
+	in.Recorded.TemplateVersion, in.Recorded.Defaults = annotations[v1alpha1.AnnotationTemplateVersion], annotations[v1alpha1.AnnotationResolvedDefaults]
 	if in.Recorded.ClaimSize == "" && in.Database.Spec.Storage != nil {
 		in.Recorded.ClaimSize = in.Database.Spec.Storage.Size.String()
 	}
@@ -178,6 +180,7 @@ func TestWhateverIsOptionalMayBeAbsentOrEmpty(t *testing.T) {
 			s.Storage = &v1alpha1.StorageSpec{Retention: &v1alpha1.StorageRetention{}, StorageClassName: new("")}
 		},
 		func(s *v1alpha1.DatabaseManagerSpec) { s.Replicas = new(int32(0)) },
+		furnishPod,
 		func(s *v1alpha1.DatabaseManagerSpec) { s.NetworkPolicy = &v1alpha1.NetworkPolicySpec{} },
 		withPeer(func(*v1alpha1.NetworkPolicyPeer) {}),
 		withPeer(func(peer *v1alpha1.NetworkPolicyPeer) {
@@ -224,6 +227,7 @@ func TestNoTextOfASpecReachesAFileOrACommand(t *testing.T) {
 				in.Database.Name = hostile
 				spec := &in.Database.Spec
 				spec.DBType, spec.Image, spec.Version, spec.Storage.StorageClassName = engine.Type(), hostile, hostile, new(hostile)
+				giveHostilePlacement(spec, hostile)
 				selector := &v1alpha1.LabelsSelector{MatchLabels: map[string]v1alpha1.LabelValue{hostile: hostile}}
 				spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{From: []v1alpha1.NetworkPolicyPeer{
 					{PodSelector: selector, NamespaceSelector: selector, IPBlock: &v1alpha1.IPBlock{CIDR: hostile, Except: []string{hostile}}},
@@ -246,8 +250,10 @@ func TestNoTextOfASpecReachesAFileOrACommand(t *testing.T) {
 				case plan.KindDeployment, plan.KindNetworkPolicy, plan.KindSecret, plan.KindService, plan.KindVolumeClaim:
 				}
 			}
-			// An image is the name of one, to whomever reads it.
-			if want := []string{"db: spec.template.spec.containers.image"}; !slices.Equal(found, want) {
+			// An image is the name of one, to whomever reads it; and a scheduler compares.
+			want := append([]string{"db: spec.template.spec.containers.image"}, hostilePlacement()...)
+			slices.Sort(found)
+			if !slices.Equal(found, want) {
 				t.Errorf("it stands in %v, want %v", found, want)
 			}
 		})
@@ -291,10 +297,9 @@ func TestASpecReachesNoOtherNamespace(t *testing.T) {
 		}
 	}
 	for _, path := range leaves("", reflect.TypeFor[v1alpha1.DatabaseManagerSpec]()) {
-		// A selector of clients: the operator reads nothing by it.
-		name := strings.ReplaceAll(path, "namespaceSelector", "")
-		// A name alone, which is looked up beside the database.
-		name = strings.ReplaceAll(name, "auth.secretName", "")
+		// A selector of clients: the operator reads nothing by it. And names that are
+		// looked up beside the database.
+		name := strings.NewReplacer("namespaceSelector", "", "imagePullSecrets", "", "auth.secretName", "").Replace(path)
 		for _, reference := range []string{"namespace", "secret", "configmap", "serviceaccount", "ref"} {
 			if strings.Contains(strings.ToLower(name), reference) {
 				t.Errorf("the field %s could refer to an object elsewhere", path)

@@ -16,11 +16,6 @@ import (
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
-// TemplateVersion names the form of the pod template that this package
-// renders. A change to the template of databases that exist needs a new one,
-// beside the old.
-const TemplateVersion = "1"
-
 // ordinals is how many members a database has: one, until there is replication.
 const ordinals = 1
 
@@ -62,7 +57,7 @@ func (r *rendering) deployment() *appsv1apply.DeploymentApplyConfiguration {
 			WithRevisionHistoryLimit(revisionHistory).
 			WithStrategy(appsv1apply.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
-			WithTemplate(r.podTemplate()))
+			WithTemplate(r.template.render(r)))
 }
 
 // statefulSet runs members with volumes. OnDelete, because the planner decides
@@ -89,12 +84,12 @@ func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
 				WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
 			WithVolumeClaimTemplates(r.claimTemplate()).
-			WithTemplate(r.podTemplate()))
+			WithTemplate(r.template.render(r)))
 }
 
 func (r *rendering) workloadAnnotations() map[string]string {
 	annotations := maps.Clone(r.resolution())
-	annotations[v1alpha1.AnnotationTemplateVersion] = TemplateVersion
+	annotations[v1alpha1.AnnotationTemplateVersion] = r.template.version
 	return annotations
 }
 
@@ -112,8 +107,11 @@ func (r *rendering) claimTemplate() *corev1apply.PersistentVolumeClaimApplyConfi
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(corev1apply.VolumeResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
-	if storage.StorageClassName != nil {
+	switch {
+	case storage.StorageClassName != nil:
 		spec.WithStorageClassName(*storage.StorageClassName)
+	case r.defaults.StorageClass != "":
+		spec.WithStorageClassName(r.defaults.StorageClass)
 	}
 	labels := r.dataLabels()
 	delete(labels, v1alpha1.LabelDataID)

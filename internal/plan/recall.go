@@ -25,6 +25,9 @@ type Recorded struct {
 	// Empty for a database that has no workload yet.
 	Version, Image, TemplateVersion string
 
+	// Defaults are those of the operator's flags that the database was made with.
+	Defaults string
+
 	// Topology says where the data are, and what their identity is.
 	Topology TopologyStep
 
@@ -63,6 +66,7 @@ func (s Snapshot) Recall() (Recorded, *Problem) {
 		Version:         annotations[v1alpha1.AnnotationResolvedVersion],
 		Image:           annotations[v1alpha1.AnnotationResolvedImage],
 		TemplateVersion: annotations[v1alpha1.AnnotationTemplateVersion],
+		Defaults:        annotations[v1alpha1.AnnotationResolvedDefaults],
 	}
 	topology, problem := s.recallTopology()
 	if problem != nil {

@@ -225,6 +225,7 @@ func TestRefusals(t *testing.T) {
 	messages := map[string]string{}
 	refused := moreRefusedSpecs()
 	maps.Copy(refused, refusedSpecs)
+	maps.Copy(refused, refusedPodFields())
 	for sentence, spec := range refused {
 		_, err := client.Create(t.Context(), database(t, "orders", spec), strict)
 		messages["create: "+sentence] = refusal(t, sentence, err)
@@ -247,7 +248,8 @@ func TestRefusals(t *testing.T) {
 
 func TestAcceptedSpecs(t *testing.T) {
 	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
-	for sentence, spec := range map[string]string{
+	accepted := acceptedPodFields()
+	maps.Copy(accepted, map[string]string{
 		"the least":                               `{deploymentName: a, dbtype: redis}`,
 		"a deploymentName of 40 characters":       `{deploymentName: ` + strings.Repeat("a", 40) + `, dbtype: redis}`,
 		"one member":                              `{deploymentName: orders, dbtype: redis, replicas: 1}`,
@@ -269,7 +271,8 @@ func TestAcceptedSpecs(t *testing.T) {
 		"64 parameters":                           `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(64) + `}}`,
 		"suspended and shut down":                 `{deploymentName: orders, dbtype: redis, suspend: true, shutdown: true}`,
 		"optional fields that are null":           `{deploymentName: orders, dbtype: redis, replicas: null, storage: null, version: null, resources: null}`,
-	} {
+	})
+	for sentence, spec := range accepted {
 		t.Run(sentence, func(t *testing.T) {
 			stored := createDatabase(t, client, "orders", spec)
 			replicas, _, err := unstructured.NestedInt64(stored.Object, "spec", "replicas")

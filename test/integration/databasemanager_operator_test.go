@@ -44,6 +44,12 @@ func startOperator(t *testing.T, hooks ...func(*http.Request)) operator {
 // the API server.
 func startOperatorThrough(t *testing.T, fault func(http.RoundTripper) http.RoundTripper, hooks ...func(*http.Request)) operator {
 	t.Helper()
+	return startOperatorWith(t, app.Defaults{}, fault, hooks...)
+}
+
+// startOperatorWith is startOperatorThrough with flags about new databases.
+func startOperatorWith(t *testing.T, defaults app.Defaults, fault func(http.RoundTripper) http.RoundTripper, hooks ...func(*http.Request)) operator {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	requests := &requestLog{arrived: make(chan struct{}, 1)}
 	config := rest.CopyConfig(env.config)
@@ -53,7 +59,7 @@ func startOperatorThrough(t *testing.T, fault func(http.RoundTripper) http.Round
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return loggingTransport{next, requests, hooks} })
 	ended := make(chan error, 1)
 	go func() {
-		ended <- app.Run(ctx, app.Options{Cluster: config, Workers: 4, MetricsAddress: "0", HealthAddress: "0"})
+		ended <- app.Run(ctx, app.Options{Cluster: config, Workers: 4, MetricsAddress: "0", HealthAddress: "0", Defaults: defaults})
 	}()
 	stop := sync.OnceFunc(func() {
 		cancel()

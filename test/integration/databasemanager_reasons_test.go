@@ -176,6 +176,12 @@ func oldSpecs() map[string]string {
 		"empty-storage":   `{"deploymentName":"db-5","dbtype":"redis","storage":{}}`,
 		"negative-volume": `{"deploymentName":"db-6","dbtype":"redis","storage":{"size":"-1Gi"}}`,
 		"bad-image":       `{"deploymentName":"db-7","dbtype":"redis","image":" "}`,
+		"bad-label":       `{"deploymentName":"db-9","dbtype":"redis","podLabels":{"coolops.cn/stem":"db"}}`,
+		"bad-selector":    `{"deploymentName":"db-10","dbtype":"redis","nodeSelector":{"a b":"c"}}`,
+		"bad-toleration":  `{"deploymentName":"db-11","dbtype":"redis","tolerations":[{}]}`,
+		"bad-spread":      `{"deploymentName":"db-12","dbtype":"redis","topologySpreadConstraints":[{},{}]}`,
+		"bad-secrets":     `{"deploymentName":"db-14","dbtype":"redis","imagePullSecrets":[{},{}]}`,
+		"bad-service":     `{"deploymentName":"db-13","dbtype":"redis","service":{"type":"ExternalName"}}`,
 		"bad-peer":        `{"deploymentName":"db-8","dbtype":"redis","networkPolicy":{"from":[{}]}}`,
 	}
 }

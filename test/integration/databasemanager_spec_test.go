@@ -30,6 +30,7 @@ func TestWhatIsTakenOutOfASpecGoesFromTheChildren(t *testing.T) {
 	}
 	plain := func(spec *v1alpha1.DatabaseManagerSpec) {
 		spec.NetworkPolicy, spec.Resources, spec.Image, spec.Version = nil, nil, "", "8.0"
+		withoutPlacement(spec)
 	}
 	for sentence, row := range map[string]struct {
 		with, without func(*v1alpha1.DatabaseManagerSpec)
@@ -47,7 +48,19 @@ func TestWhatIsTakenOutOfASpecGoesFromTheChildren(t *testing.T) {
 			withLimits("1", "1Gi")(spec)
 			spec.Image = "redis:0.0.1"
 		}, plain},
-		"a version that isn't known": {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
+		"where members run":                    {withPlacement, plain},
+		"a label of nodes, for another":        {withNodeLabel("a"), withNodeLabel("b")},
+		"a label of pods, for another":         {withPodLabel("a"), withPodLabel("b")},
+		"an annotation of pods, for another":   {withPodAnnotation("a"), withPodAnnotation("b")},
+		"a toleration, of a list that stays":   {withTolerations("a", "b"), withTolerations("b")},
+		"a pull Secret, of a list that stays":  {withPullSecrets("a", "b"), withPullSecrets("b")},
+		"a constraint, of a list that stays":   {withSpreads("a", "b"), withSpreads("b")},
+		"an annotation of the Service":         {withServiceAnnotation("a"), plain},
+		"an annotation of it, for another":     {withServiceAnnotation("a"), withServiceAnnotation("b")},
+		"a Service that nodes have a port for": {withServiceType(v1alpha1.ServiceTypeNodePort), plain},
+		"a Service with a load balancer":       {withServiceType(v1alpha1.ServiceTypeLoadBalancer), plain},
+		"a load balancer, for a port of nodes": {withServiceType(v1alpha1.ServiceTypeLoadBalancer), withServiceType(v1alpha1.ServiceTypeNodePort)},
+		"a version that isn't known":           {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
 	} {
 		for when, first := range map[string]func(*v1alpha1.DatabaseManagerSpec){"set later": plain, "set at its creation": row.with} {
 			t.Run(sentence+", "+when, func(t *testing.T) {
@@ -109,12 +122,13 @@ func specsOf(t *testing.T, namespace string) map[string]string {
 		}
 		specs[name] = textOf(t, part)
 	}
+	specs["Service db"] = serviceText(t, namespace)
 	pod, err := env.kube.CoreV1().Pods(namespace).Get(t.Context(), "db-0", metav1.GetOptions{})
 	if err != nil {
 		// One that is being replaced.
 		return specs
 	}
-	specs["Pod db-0"] = textOf(t, []any{pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Resources})
+	specs["Pod db-0"] = textOf(t, []any{pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Resources, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.ImagePullSecrets})
 	return specs
 }
 

@@ -75,6 +75,8 @@ type Config struct {
 	// OperatorNamespace is where the operator's pods run; empty if it runs
 	// outside of the cluster.
 	OperatorNamespace string
+	// Defaults are what new databases get where their specs say nothing.
+	Defaults objects.Defaults
 	// Engines are those that spec.dbtype may name.
 	Engines []Engine
 	// MayAct tells whether this process may change engines for so long. Writes
@@ -176,7 +178,8 @@ func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem
 		return plan.Desired{}, problem
 	}
 	return objects.Render(objects.Input{
-		Database: snapshot.Database, Engine: engine, OperatorNamespace: c.config.OperatorNamespace, Recorded: recorded,
+		Database: snapshot.Database, Engine: engine, OperatorNamespace: c.config.OperatorNamespace,
+		Defaults: c.config.Defaults, Recorded: recorded,
 	})
 }
 

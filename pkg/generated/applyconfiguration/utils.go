@@ -28,6 +28,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.DatabaseManagerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DatabaseManagerStatus"):
 		return &coolopsv1alpha1.DatabaseManagerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ImagePullSecret"):
+		return &coolopsv1alpha1.ImagePullSecretApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("IPBlock"):
 		return &coolopsv1alpha1.IPBlockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LabelsSelector"):
@@ -44,10 +46,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.ResourceAmountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):
 		return &coolopsv1alpha1.ResourceRequirementsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
+		return &coolopsv1alpha1.ServiceSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageRetention"):
 		return &coolopsv1alpha1.StorageRetentionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageSpec"):
 		return &coolopsv1alpha1.StorageSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Toleration"):
+		return &coolopsv1alpha1.TolerationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TopologySpreadConstraint"):
+		return &coolopsv1alpha1.TopologySpreadConstraintApplyConfiguration{}
 
 		// Group=samplecontroller.k8s.io, Version=v1alpha1
 	case samplecontrollerv1alpha1.SchemeGroupVersion.WithKind("Foo"):

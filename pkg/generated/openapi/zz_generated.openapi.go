@@ -17,79 +17,83 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec":              schema_pkg_apis_coolops_v1alpha1_AuthSpec(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManager":       schema_pkg_apis_coolops_v1alpha1_DatabaseManager(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerList":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerList(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerSpec":   schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerStatus": schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock":               schema_pkg_apis_coolops_v1alpha1_IPBlock(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector":        schema_pkg_apis_coolops_v1alpha1_LabelsSelector(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus":          schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec":     schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus":       schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":       schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":  schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention":      schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref),
-		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec":           schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref),
-		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo":          schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref),
-		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooList":      schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref),
-		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooSpec":      schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref),
-		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooStatus":    schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref),
-		resource.Quantity{}.OpenAPIModelName():                                        schema_apimachinery_pkg_api_resource_Quantity(ref),
-		v1.APIGroup{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                                     schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                                         schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                                          schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec":                 schema_pkg_apis_coolops_v1alpha1_AuthSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManager":          schema_pkg_apis_coolops_v1alpha1_DatabaseManager(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerList":      schema_pkg_apis_coolops_v1alpha1_DatabaseManagerList(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerSpec":      schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.DatabaseManagerStatus":    schema_pkg_apis_coolops_v1alpha1_DatabaseManagerStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.IPBlock":                  schema_pkg_apis_coolops_v1alpha1_IPBlock(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ImagePullSecret":          schema_pkg_apis_coolops_v1alpha1_ImagePullSecret(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.LabelsSelector":           schema_pkg_apis_coolops_v1alpha1_LabelsSelector(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.MemberStatus":             schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer":        schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec":        schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus":          schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":          schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":     schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec":              schema_pkg_apis_coolops_v1alpha1_ServiceSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention":         schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec":              schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.Toleration":               schema_pkg_apis_coolops_v1alpha1_Toleration(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.TopologySpreadConstraint": schema_pkg_apis_coolops_v1alpha1_TopologySpreadConstraint(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.Foo":             schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooList":         schema_pkg_apis_samplecontroller_v1alpha1_FooList(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooSpec":         schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref),
+		"coolops.cn/database-manager/pkg/apis/samplecontroller/v1alpha1.FooStatus":       schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref),
+		resource.Quantity{}.OpenAPIModelName():                                           schema_apimachinery_pkg_api_resource_Quantity(ref),
+		v1.APIGroup{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                                                     schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                                        schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                                            schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                                             schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 	}
 }
 
@@ -314,12 +318,124 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements"),
 						},
 					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "service is about the Service <deploymentName>, which applications connect to. Default: one that is reached from within the cluster. It can be changed at any time.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec"),
+						},
+					},
+					"nodeSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodeSelector are labels, at most 16, that a node must all have to run members. Default: none, which admits every node. A change restarts the members.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"tolerations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerations are what lets members run on nodes with taints, at most 16. Default: those that the operator was started with when the database was created; a list here takes their place. A change restarts the members.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.Toleration"),
+									},
+								},
+							},
+						},
+					},
+					"topologySpreadConstraints": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "topologySpreadConstraints are how the members of this database are spread over parts of the cluster, such as zones; at most 8. Default: none. A change restarts the members.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.TopologySpreadConstraint"),
+									},
+								},
+							},
+						},
+					},
+					"priorityClassName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priorityClassName is the PriorityClass of the members, in at most 253 characters. Default: the cluster's default class. A change restarts the members.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"imagePullSecrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "imagePullSecrets are Secrets of this namespace, of the type kubernetes.io/dockerconfigjson, that open the image's registry; at most 8. Default: those that the operator was started with when the database was created; a list here takes their place. A change restarts the members.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ImagePullSecret"),
+									},
+								},
+							},
+						},
+					},
+					"podLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podLabels are labels, at most 16, that members get besides the operator's own. Nothing of the operator selects by them. Default: none. A change restarts the members.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"podAnnotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podAnnotations are annotations, at most 16 of at most 2048 characters each, that members get. Default: none. A change restarts the members.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"deploymentName", "dbtype"},
 			},
 		},
 		Dependencies: []string{
-			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec"},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ImagePullSecret", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.Toleration", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.TopologySpreadConstraint"},
 	}
 }
 
@@ -493,6 +609,28 @@ func schema_pkg_apis_coolops_v1alpha1_IPBlock(ref common.ReferenceCallback) comm
 					},
 				},
 				Required: []string{"cidr"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_ImagePullSecret(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ImagePullSecret names a Secret of the database's own namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the Secret's name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
 			},
 		},
 	}
@@ -725,6 +863,41 @@ func schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref common.ReferenceC
 	}
 }
 
+func schema_pkg_apis_coolops_v1alpha1_ServiceSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ServiceSpec is about the Service that applications connect to.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is ClusterIP, NodePort or LoadBalancer. The last two bring clients from outside of the cluster, whom networkPolicy.from still has to admit. Default: ClusterIP.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "annotations are what others read on the Service, such as the provider of a load balancer: at most 16, of at most 2048 characters each. One that is taken out here is taken off the Service; what others put there stays. Default: none.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -777,6 +950,92 @@ func schema_pkg_apis_coolops_v1alpha1_StorageSpec(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageRetention", resource.Quantity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_Toleration(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Toleration lets members run on nodes with a taint.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the taint's key. Default: none, which tolerates every taint, and needs the operator Exists.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"operator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operator is Equal, which compares the value, or Exists, which tolerates any. Default: Equal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "value is the taint's value, for the operator Equal. Default: the empty one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "effect is the taint's effect: NoSchedule, PreferNoSchedule or NoExecute. Default: any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tolerationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerationSeconds is how long, in seconds, a member stays on a node that was given a taint of the effect NoExecute; 0 is not at all. Default: for ever.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_TopologySpreadConstraint(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TopologySpreadConstraint spreads the members over parts of the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxSkew": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxSkew is the number of members by which two parts may differ, at least 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"topologyKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "topologyKey is the label of nodes whose values are the parts, such as topology.kubernetes.io/zone.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"whenUnsatisfiable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "whenUnsatisfiable is DoNotSchedule, where a member waits for a part that fits, or ScheduleAnyway, where it runs all the same.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"maxSkew", "topologyKey", "whenUnsatisfiable"},
+			},
+		},
 	}
 }
 

@@ -60,11 +60,16 @@ const (
 // condition names, so that it counts once.
 const AnnotationReinitialize = "coolops.cn/reinitialize"
 
+// AnnotationAdoptTemplate is set by a user on a DatabaseManager to have its
+// members restarted in the form, and with the defaults, that new databases get:
+// its value is the newest version of the pod template, so that it counts once.
+const AnnotationAdoptTemplate = "coolops.cn/adopt-template"
+
 // The annotations that the operator keeps its own records in.
 const (
 	// AnnotationTemplateVersion is, on a workload, the version of the pod
 	// template that it was rendered with: a newer operator goes on rendering
-	// that one until the spec asks for a roll.
+	// that one until AnnotationAdoptTemplate names another.
 	AnnotationTemplateVersion = "coolops.cn/template-version"
 
 	// AnnotationResolvedVersion is, on a workload and on the operator's Secret, the engine version that the
@@ -76,6 +81,10 @@ const (
 	// resolved version stood for when it was resolved; absent while spec.image
 	// overrides it.
 	AnnotationResolvedImage = "coolops.cn/resolved-image"
+
+	// AnnotationResolvedDefaults is, beside the resolved version, what the operator's
+	// flags gave the database when it was made, as JSON; absent if that is nothing.
+	AnnotationResolvedDefaults = "coolops.cn/resolved-defaults"
 
 	// AnnotationIssuedAt is, on a Secret that was lost and put back with the
 	// password it had, when that password was first made: members that were

@@ -190,6 +190,72 @@ type DatabaseManagerSpec struct {
 	// restarts the members.
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
+
+	// service is about the Service <deploymentName>, which applications connect to.
+	// Default: one that is reached from within the cluster. It can be changed at
+	// any time.
+	// +optional
+	Service *ServiceSpec `json:"service,omitempty"`
+
+	// nodeSelector are labels, at most 16, that a node must all have to run
+	// members. Default: none, which admits every node. A change restarts the
+	// members.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self[key].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))`,message=`must be labels of nodes: a key is a name of at most 63 characters, with a domain before it or not, and a value has letters, digits, "-", "_" and ".", and begins and ends with a letter or digit: write for example disk: ssd`
+	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
+
+	// tolerations are what lets members run on nodes with taints, at most 16.
+	// Default: those that the operator was started with when the database was
+	// created; a list here takes their place. A change restarts the members.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+
+	// topologySpreadConstraints are how the members of this database are spread
+	// over parts of the cluster, such as zones; at most 8. Default: none. A change
+	// restarts the members.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule=`self.all(one, !has(one.topologyKey) || !has(one.whenUnsatisfiable) || self.exists_one(other, has(other.topologyKey) && has(other.whenUnsatisfiable) && one.topologyKey == other.topologyKey && one.whenUnsatisfiable == other.whenUnsatisfiable))`,message=`must have no two entries of the same topologyKey and whenUnsatisfiable: take one of them out`
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// priorityClassName is the PriorityClass of the members, in at most 253
+	// characters. Default: the cluster's default class. A change restarts the
+	// members.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')`,message=`must be the name of a PriorityClass, lower-case letters, digits, "-" and ".": write one that "kubectl get priorityclasses" lists, or leave the field out for the default class of the cluster`
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// imagePullSecrets are Secrets of this namespace, of the type
+	// kubernetes.io/dockerconfigjson, that open the image's registry; at most 8.
+	// Default: those that the operator was started with when the database was
+	// created; a list here takes their place. A change restarts the members.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule=`self.all(one, !has(one.name) || self.exists_one(other, has(other.name) && one.name == other.name))`,message=`must have no two entries of the same name: take one of them out`
+	ImagePullSecrets []ImagePullSecret `json:"imagePullSecrets,omitempty"`
+
+	// podLabels are labels, at most 16, that members get besides the operator's
+	// own. Nothing of the operator selects by them. Default: none. A change
+	// restarts the members.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && self[key].matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))`,message=`must be labels: a key is a name of at most 63 characters, with a domain before it or not, and a value has letters, digits, "-", "_" and ".", and begins and ends with a letter or digit: write for example example.com/team: shop`
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(key, key.matches('^(coolops[.]cn/.*|app[.]kubernetes[.]io/(name|instance|managed-by|component)|(controller-revision|pod-template)-hash|(apps|batch|statefulset|container[.]apparmor[.]security[.]beta|(container[.])?seccomp[.]security[.]alpha)[.]kubernetes[.]io/.*|kubernetes[.]io/config[.].*)$'))`,messageExpression=`"can't have the key '" + self.filter(key, key.matches('^(coolops[.]cn/.*|app[.]kubernetes[.]io/(name|instance|managed-by|component)|(controller-revision|pod-template)-hash|(apps|batch|statefulset|container[.]apparmor[.]security[.]beta|(container[.])?seccomp[.]security[.]alpha)[.]kubernetes[.]io/.*|kubernetes[.]io/config[.].*)$'))[0] + "', which belongs to the operator or to Kubernetes; others are allowed, such as example.com/team: take it out"`
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
+
+	// podAnnotations are annotations, at most 16 of at most 2048 characters each,
+	// that members get. Default: none. A change restarts the members.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))`,message=`must be annotations: a key is a name of at most 63 characters, with a domain before it or not: write for example example.com/team`
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(key, key.matches('^(coolops[.]cn/.*|app[.]kubernetes[.]io/(name|instance|managed-by|component)|(controller-revision|pod-template)-hash|(apps|batch|statefulset|container[.]apparmor[.]security[.]beta|(container[.])?seccomp[.]security[.]alpha)[.]kubernetes[.]io/.*|kubernetes[.]io/config[.].*)$'))`,messageExpression=`"can't have the key '" + self.filter(key, key.matches('^(coolops[.]cn/.*|app[.]kubernetes[.]io/(name|instance|managed-by|component)|(controller-revision|pod-template)-hash|(apps|batch|statefulset|container[.]apparmor[.]security[.]beta|(container[.])?seccomp[.]security[.]alpha)[.]kubernetes[.]io/.*|kubernetes[.]io/config[.].*)$'))[0] + "', which belongs to the operator or to Kubernetes; others are allowed, such as example.com/team: take it out"`
+	PodAnnotations map[string]AnnotationValue `json:"podAnnotations,omitempty"`
 }
 
 // StorageSpec is the volume of each member.

@@ -75,9 +75,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ImagePullSecret
+          elementRelationship: atomic
     - name: networkPolicy
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.NetworkPolicySpec
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: podAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: podLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: priorityClassName
+      type:
+        scalar: string
     - name: replicas
       type:
         scalar: numeric
@@ -85,6 +109,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceRequirements
+    - name: service
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ServiceSpec
     - name: shutdown
       type:
         scalar: boolean
@@ -94,6 +121,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: suspend
       type:
         scalar: boolean
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.Toleration
+          elementRelationship: atomic
+    - name: topologySpreadConstraints
+      type:
+        list:
+          elementType:
+            namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.TopologySpreadConstraint
+          elementRelationship: atomic
     - name: version
       type:
         scalar: string
@@ -161,6 +200,13 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ImagePullSecret
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.LabelsSelector
   map:
     fields:
@@ -238,6 +284,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ServiceSpec
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: type
+      type:
+        scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageRetention
   map:
     fields:
@@ -256,6 +313,39 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: storageClassName
       type:
         scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
+    - name: value
+      type:
+        scalar: string
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.TopologySpreadConstraint
+  map:
+    fields:
+    - name: maxSkew
+      type:
+        scalar: numeric
+      default: 0
+    - name: topologyKey
+      type:
+        scalar: string
+      default: ""
+    - name: whenUnsatisfiable
+      type:
+        scalar: string
+      default: ""
 - name: cn.coolops.database-manager.pkg.apis.samplecontroller.v1alpha1.Foo
   map:
     fields:

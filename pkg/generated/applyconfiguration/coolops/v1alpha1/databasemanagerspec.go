@@ -76,6 +76,38 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// database container. Default: none asked for and no limit. A change
 	// restarts the members.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
+	// service is about the Service <deploymentName>, which applications connect to.
+	// Default: one that is reached from within the cluster. It can be changed at
+	// any time.
+	Service *ServiceSpecApplyConfiguration `json:"service,omitempty"`
+	// nodeSelector are labels, at most 16, that a node must all have to run
+	// members. Default: none, which admits every node. A change restarts the
+	// members.
+	NodeSelector map[string]coolopsv1alpha1.LabelValue `json:"nodeSelector,omitempty"`
+	// tolerations are what lets members run on nodes with taints, at most 16.
+	// Default: those that the operator was started with when the database was
+	// created; a list here takes their place. A change restarts the members.
+	Tolerations []TolerationApplyConfiguration `json:"tolerations,omitempty"`
+	// topologySpreadConstraints are how the members of this database are spread
+	// over parts of the cluster, such as zones; at most 8. Default: none. A change
+	// restarts the members.
+	TopologySpreadConstraints []TopologySpreadConstraintApplyConfiguration `json:"topologySpreadConstraints,omitempty"`
+	// priorityClassName is the PriorityClass of the members, in at most 253
+	// characters. Default: the cluster's default class. A change restarts the
+	// members.
+	PriorityClassName *string `json:"priorityClassName,omitempty"`
+	// imagePullSecrets are Secrets of this namespace, of the type
+	// kubernetes.io/dockerconfigjson, that open the image's registry; at most 8.
+	// Default: those that the operator was started with when the database was
+	// created; a list here takes their place. A change restarts the members.
+	ImagePullSecrets []ImagePullSecretApplyConfiguration `json:"imagePullSecrets,omitempty"`
+	// podLabels are labels, at most 16, that members get besides the operator's
+	// own. Nothing of the operator selects by them. Default: none. A change
+	// restarts the members.
+	PodLabels map[string]coolopsv1alpha1.LabelValue `json:"podLabels,omitempty"`
+	// podAnnotations are annotations, at most 16 of at most 2048 characters each,
+	// that members get. Default: none. A change restarts the members.
+	PodAnnotations map[string]coolopsv1alpha1.AnnotationValue `json:"podAnnotations,omitempty"`
 }
 
 // DatabaseManagerSpecApplyConfiguration constructs a declarative configuration of the DatabaseManagerSpec type for use with
@@ -183,5 +215,102 @@ func (b *DatabaseManagerSpecApplyConfiguration) WithShutdown(value bool) *Databa
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *DatabaseManagerSpecApplyConfiguration) WithResources(value *ResourceRequirementsApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithService sets the Service field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Service field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithService(value *ServiceSpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	b.Service = value
+	return b
+}
+
+// WithNodeSelector puts the entries into the NodeSelector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the NodeSelector field,
+// overwriting an existing map entries in NodeSelector field with the same key.
+func (b *DatabaseManagerSpecApplyConfiguration) WithNodeSelector(entries map[string]coolopsv1alpha1.LabelValue) *DatabaseManagerSpecApplyConfiguration {
+	if b.NodeSelector == nil && len(entries) > 0 {
+		b.NodeSelector = make(map[string]coolopsv1alpha1.LabelValue, len(entries))
+	}
+	for k, v := range entries {
+		b.NodeSelector[k] = v
+	}
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *DatabaseManagerSpecApplyConfiguration) WithTolerations(values ...*TolerationApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.Tolerations = append(b.Tolerations, *values[i])
+	}
+	return b
+}
+
+// WithTopologySpreadConstraints adds the given value to the TopologySpreadConstraints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the TopologySpreadConstraints field.
+func (b *DatabaseManagerSpecApplyConfiguration) WithTopologySpreadConstraints(values ...*TopologySpreadConstraintApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTopologySpreadConstraints")
+		}
+		b.TopologySpreadConstraints = append(b.TopologySpreadConstraints, *values[i])
+	}
+	return b
+}
+
+// WithPriorityClassName sets the PriorityClassName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PriorityClassName field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithPriorityClassName(value string) *DatabaseManagerSpecApplyConfiguration {
+	b.PriorityClassName = &value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *DatabaseManagerSpecApplyConfiguration) WithImagePullSecrets(values ...*ImagePullSecretApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithImagePullSecrets")
+		}
+		b.ImagePullSecrets = append(b.ImagePullSecrets, *values[i])
+	}
+	return b
+}
+
+// WithPodLabels puts the entries into the PodLabels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the PodLabels field,
+// overwriting an existing map entries in PodLabels field with the same key.
+func (b *DatabaseManagerSpecApplyConfiguration) WithPodLabels(entries map[string]coolopsv1alpha1.LabelValue) *DatabaseManagerSpecApplyConfiguration {
+	if b.PodLabels == nil && len(entries) > 0 {
+		b.PodLabels = make(map[string]coolopsv1alpha1.LabelValue, len(entries))
+	}
+	for k, v := range entries {
+		b.PodLabels[k] = v
+	}
+	return b
+}
+
+// WithPodAnnotations puts the entries into the PodAnnotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the PodAnnotations field,
+// overwriting an existing map entries in PodAnnotations field with the same key.
+func (b *DatabaseManagerSpecApplyConfiguration) WithPodAnnotations(entries map[string]coolopsv1alpha1.AnnotationValue) *DatabaseManagerSpecApplyConfiguration {
+	if b.PodAnnotations == nil && len(entries) > 0 {
+		b.PodAnnotations = make(map[string]coolopsv1alpha1.AnnotationValue, len(entries))
+	}
+	for k, v := range entries {
+		b.PodAnnotations[k] = v
+	}
 	return b
 }
