@@ -235,6 +235,21 @@ func (p processes) killControlPlane(t *testing.T) {
 	t.Fatal("there is no control plane")
 }
 
+// killProgram ends a program of the node as a crash would. The node starts it again.
+func (p processes) killProgram(t *testing.T, command string) {
+	t.Helper()
+	for pid, handle := range p.handles {
+		if content, err := os.ReadFile(procPath(pid, "cmdline")); err != nil || !strings.Contains(string(content), command) {
+			continue
+		}
+		if err := unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("there is no %s", command)
+}
+
 func (p processes) alive() []int {
 	var left []int
 	for _, pid := range slices.Sorted(maps.Keys(p.handles)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addons holds the manifests of what a cluster with nodes runs in itself: DNS and a storage class.
+// Package addons holds the manifests of what a cluster with nodes runs in itself: DNS and storage classes.
 package addons
 
 import (

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"coolops.cn/database-manager/localcluster/internal/node"
+	"coolops.cn/database-manager/localcluster/internal/sizedvolume"
 	"coolops.cn/database-manager/localcluster/internal/volumes"
 )
 
@@ -43,8 +44,8 @@ func objects(t *testing.T) []runtime.Object {
 	}
 }
 
-// only returns the one object of its type.
-func only[T runtime.Object](t *testing.T) T {
+// all returns the objects of a type, in their order.
+func all[T runtime.Object](t *testing.T) []T {
 	t.Helper()
 	var found []T
 	for _, object := range objects(t) {
@@ -52,22 +53,36 @@ func only[T runtime.Object](t *testing.T) T {
 			found = append(found, typed)
 		}
 	}
+	return found
+}
+
+// only returns the one object of its type.
+func only[T runtime.Object](t *testing.T) T {
+	t.Helper()
+	found := all[T](t)
 	if len(found) != 1 {
 		t.Fatalf("there are %d of %T", len(found), *new(T))
 	}
 	return found[0]
 }
 
-func TestDefaultStorageClassIsServed(t *testing.T) {
-	class := only[*storagev1.StorageClass](t)
-	if class.Provisioner != volumes.Name {
-		t.Errorf("it asks for provisioner %q, which is %q", class.Provisioner, volumes.Name)
+func TestStorageClassesAreServed(t *testing.T) {
+	const isDefault = "storageclass.kubernetes.io/is-default-class"
+	classes := all[*storagev1.StorageClass](t)
+	if len(classes) != 2 {
+		t.Fatalf("there are %d classes", len(classes))
 	}
-	if class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
-		t.Error("it doesn't wait for the first consumer: a local volume needs a node")
+	standard, sized := classes[0], classes[1]
+	if standard.Name != "standard" || standard.Provisioner != volumes.Name || standard.AllowVolumeExpansion != nil || standard.Annotations[isDefault] != "true" {
+		t.Errorf("the default one is %+v", standard)
 	}
-	if class.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
-		t.Error("it isn't the default")
+	if sized.Name != "sized" || sized.Provisioner != sizedvolume.Name || !*sized.AllowVolumeExpansion || sized.Annotations[isDefault] != "" {
+		t.Errorf("the one whose volumes have a size is %+v", sized)
+	}
+	for _, class := range classes {
+		if class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+			t.Errorf("%s doesn't wait for the first consumer: a local volume needs a node", class.Name)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"coolops.cn/database-manager/localcluster/internal/networkpolicy"
 	"coolops.cn/database-manager/localcluster/internal/node"
 	"coolops.cn/database-manager/localcluster/internal/progress"
+	"coolops.cn/database-manager/localcluster/internal/sizedvolume"
 )
 
 // settings are the flags that every command has.
@@ -356,6 +357,9 @@ func (s *settings) internal() []*cobra.Command {
 		}},
 		{Use: node.NetworkPolicyCommand, Hidden: true, Args: cobra.ExactArgs(3), RunE: func(command *cobra.Command, args []string) error {
 			return networkpolicy.Run(command.Context(), networkpolicy.Node{Name: args[0], PodCIDR: args[1]}, args[2])
+		}},
+		{Use: node.SizedVolumeCommand, Hidden: true, Args: cobra.ExactArgs(2), RunE: func(command *cobra.Command, args []string) error {
+			return sizedvolume.Run(command.Context(), args[0], args[1])
 		}},
 		{Use: cluster.ExecCommand, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) error {
 			return cluster.RunExec(args)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster starts, inspects and removes local clusters. All that a cluster has lies in its state folder and
-// in namespaces that end with its processes; cgroups, which don't, carry its name.
+// in namespaces that end with its processes; cgroups, which don't, carry its name. Loop devices end a little later.
 package cluster
 
 import (
@@ -140,6 +140,9 @@ func (c *Cluster) Running() (bool, error) {
 	free, err := filelock.Try(file, unix.LOCK_SH)
 	return err == nil && !free, err
 }
+
+// disksFolder has the volumes with a size, in one folder a node.
+const disksFolder = "disks"
 
 const (
 	// aliveFile is locked by the cluster's process for as long as it lives, whatever ends it.

@@ -14,15 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"coolops.cn/database-manager/localcluster/internal/cgroup"
+	"coolops.cn/database-manager/localcluster/internal/disk"
 )
 
 const (
 	killTimeout   = 30 * time.Second
 	cgroupTimeout = 15 * time.Second
+	loopTimeout   = 15 * time.Second
 )
 
 // Down ends the cluster, running, crashed or absent, and removes all that it had. Ending its first process makes the
-// kernel end every other one, with their mounts, interfaces and packet rules; what is left then are cgroups and files.
+// kernel end every other one, with their mounts, interfaces and packet rules; what is left then are loop devices,
+// for a moment, cgroups and files.
 // A folder that somebody removed meanwhile changes nothing about it.
 func (c *Cluster) Down(ctx context.Context, messages io.Writer) error {
 	unlock, err := c.lock(ctx, func(format string, args ...any) {
@@ -36,6 +39,9 @@ func (c *Cluster) Down(ctx context.Context, messages io.Writer) error {
 		return err
 	}
 	if err := c.unmount(); err != nil {
+		return err
+	}
+	if err := c.detachDisks(); err != nil {
 		return err
 	}
 	if err := cgroup.Remove(c.Cgroup(), cgroupTimeout); err != nil {
@@ -74,6 +80,15 @@ func (c *Cluster) unmount() error {
 		}
 	}
 	return nil
+}
+
+// detachDisks waits until the kernel has unmounted the disks of nodes that have ended: only then their files are free.
+func (c *Cluster) detachDisks() error {
+	files, err := disk.Files(c.path(disksFolder, "*"))
+	if err != nil {
+		return err
+	}
+	return disk.Detach(files, loopTimeout)
 }
 
 func (c *Cluster) mountsBelow() ([]string, error) {

@@ -14,6 +14,7 @@ const (
 	adminIdentity         = "admin"
 	kubeProxyIdentity     = "kube-proxy"
 	networkPolicyIdentity = "network-policy"
+	sizedVolumeIdentity   = "sized-volume"
 )
 
 func kubeletIdentity(node string) string { return "kubelet-" + node }
@@ -31,8 +32,9 @@ func (c *Cluster) writePKI(config Config) error {
 		{Name: "kube-scheduler", User: "system:kube-scheduler", Server: inside},
 		{Name: "volume-provisioner", User: "localcluster:volume-provisioner", Groups: []string{"system:masters"}, Server: inside},
 		{Name: kubeProxyIdentity, User: "system:kube-proxy", Server: inside},
-		// No role of Kubernetes' own reads policies and pods, and one of ours would come after the node that waits for it.
+		// No role of Kubernetes' own fits these two, and one of ours would come after the node that waits for it.
 		{Name: networkPolicyIdentity, User: "localcluster:network-policy", Groups: []string{"system:masters"}, Server: inside},
+		{Name: sizedVolumeIdentity, User: "localcluster:sized-volume", Groups: []string{"system:masters"}, Server: inside},
 	}
 	for _, node := range config.Nodes {
 		identities = append(identities, pki.Identity{

@@ -216,8 +216,9 @@ func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
 		KubeletKubeconfig:       c.path("pki", kubeletIdentity(name)+".kubeconfig"),
 		KubeProxyKubeconfig:     c.path("pki", kubeProxyIdentity+".kubeconfig"),
 		NetworkPolicyKubeconfig: c.path("pki", networkPolicyIdentity+".kubeconfig"),
+		SizedVolumeKubeconfig:   c.path("pki", sizedVolumeIdentity+".kubeconfig"),
 		AuthorityFile:           c.path("pki", "ca.crt"),
-		Volumes:                 c.path("volumes", name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
+		Volumes:                 c.path("volumes", name), Disks: c.path(disksFolder, name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
 		Snapshotter: node.SnapshotterFor(c.Dir),
 		IP:          network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
 	}

@@ -246,7 +246,7 @@ func (c *Cluster) removeTraces() error {
 			return err
 		}
 	}
-	if err := cgroup.Remove(c.Cgroup(), 5*time.Second); err != nil {
+	if err := errors.Join(cgroup.Remove(c.Cgroup(), 5*time.Second), c.detachDisks()); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	return nil

@@ -148,7 +148,7 @@ func basePackages() []string {
 const nodeSuite = "bookworm"
 
 func nodePackages() []string {
-	return []string{"containerd", "runc", "containernetworking-plugins", "nftables", "mount", "util-linux", "e2fsprogs", "kmod", "dash", "coreutils", "grep", "sed"}
+	return []string{"containerd", "runc", "containernetworking-plugins", "nftables", "mount", "util-linux", "e2fsprogs", "xfsprogs", "kmod", "dash", "coreutils", "grep", "sed"}
 }
 
 // unneeded is what no image keeps, as in Debian's own slim images: documentation and translations.

@@ -14,19 +14,16 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"coolops.cn/database-manager/localcluster/internal/apiclient"
 )
 
-const (
-	pollInterval = 100 * time.Millisecond
-	retryDelay   = time.Second
-)
+const retryDelay = time.Second
 
 // Close admits no new connection to or from a pod until Run knows the policies: a pod that starts before that, on a
 // node that starts again, would be reachable by all.
@@ -35,17 +32,9 @@ func Close(ctx context.Context, podCIDR string) error { return apply(ctx, closed
 // Run keeps the node's rules equal to what the API server says, until ctx ends. The rules stay when it ends, so that
 // what is isolated remains so.
 func Run(ctx context.Context, node Node, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	client, err := apiclient.Connect(ctx, kubeconfig)
 	if err != nil {
 		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	// An informer that finds no server waits longer each time, and pods wait for the first rules.
-	if err := awaitAPI(ctx, client); err != nil {
-		return fmt.Errorf("wait for the API server: %w", err)
 	}
 	source, err := watch(ctx, client)
 	if err != nil {
@@ -53,13 +42,6 @@ func Run(ctx context.Context, node Node, kubeconfig string) error {
 	}
 	source.follow(ctx, node, apply)
 	return nil
-}
-
-func awaitAPI(ctx context.Context, client kubernetes.Interface) error {
-	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return err == nil, nil
-	})
 }
 
 // source has what the API server says, and tells when that may have changed.

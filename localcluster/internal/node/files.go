@@ -63,6 +63,7 @@ func (s Spec) writeFiles(root string) error {
 		etcKubernetes + "/kubelet.kubeconfig":        s.KubeletKubeconfig,
 		etcKubernetes + "/kube-proxy.kubeconfig":     s.KubeProxyKubeconfig,
 		etcKubernetes + "/network-policy.kubeconfig": s.NetworkPolicyKubeconfig,
+		etcKubernetes + "/sized-volume.kubeconfig":   s.SizedVolumeKubeconfig,
 		etcKubernetes + "/ca.crt":                    s.AuthorityFile,
 	} {
 		content, err := os.ReadFile(source)

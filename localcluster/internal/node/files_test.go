@@ -21,9 +21,10 @@ func TestFilesOfANode(t *testing.T) {
 	spec := Spec{
 		Name: "node-1", Snapshotter: "overlayfs", Cgroup: "localcluster-unit/node-1",
 		IP: net.IPv4(172, 31, 255, 11), PodCIDR: "10.244.0.0/24", ClusterCIDR: "10.244.0.0/16",
-		KubeletKubeconfig: filepath.Join(secrets, "kubelet"), KubeProxyKubeconfig: filepath.Join(secrets, "kube-proxy"), NetworkPolicyKubeconfig: filepath.Join(secrets, "network-policy"), AuthorityFile: filepath.Join(secrets, "ca"),
+		KubeletKubeconfig: filepath.Join(secrets, "kubelet"), KubeProxyKubeconfig: filepath.Join(secrets, "kube-proxy"), NetworkPolicyKubeconfig: filepath.Join(secrets, "network-policy"),
+		SizedVolumeKubeconfig: filepath.Join(secrets, "sized-volume"), AuthorityFile: filepath.Join(secrets, "ca"),
 	}
-	for _, path := range []string{spec.KubeletKubeconfig, spec.KubeProxyKubeconfig, spec.NetworkPolicyKubeconfig, spec.AuthorityFile} {
+	for _, path := range []string{spec.KubeletKubeconfig, spec.KubeProxyKubeconfig, spec.NetworkPolicyKubeconfig, spec.SizedVolumeKubeconfig, spec.AuthorityFile} {
 		if err := os.WriteFile(path, []byte("content of "+filepath.Base(path)+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func everyFile(t *testing.T, root string) string {
 }
 
 func TestAMissingKubeconfigIsNamed(t *testing.T) {
-	spec := Spec{KubeletKubeconfig: filepath.Join(t.TempDir(), "none"), KubeProxyKubeconfig: os.DevNull, NetworkPolicyKubeconfig: os.DevNull, AuthorityFile: os.DevNull}
+	spec := Spec{KubeletKubeconfig: filepath.Join(t.TempDir(), "none"), KubeProxyKubeconfig: os.DevNull, NetworkPolicyKubeconfig: os.DevNull, SizedVolumeKubeconfig: os.DevNull, AuthorityFile: os.DevNull}
 	if err := spec.writeFiles(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error is %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"coolops.cn/database-manager/localcluster/internal/sizedvolume"
 )
 
 // enterRoot makes the node's root file system in this process's mount namespace and moves into it: the cached
@@ -78,14 +80,13 @@ func (s Spec) mountState(root string) error {
 	if err := os.MkdirAll(filepath.Join(s.Dir, "var", "log"), 0o755); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.Volumes, 0o755); err != nil {
-		return err
-	}
-	if err := bind(filepath.Join(s.Dir, "var"), filepath.Join(root, "var"), false); err != nil {
-		return err
-	}
-	if err := bind(s.Volumes, filepath.Join(root, "volumes"), false); err != nil {
-		return err
+	for path, source := range map[string]string{"var": filepath.Join(s.Dir, "var"), "volumes": s.Volumes, sizedvolume.NodePath: s.Disks} {
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			return err
+		}
+		if err := bind(source, filepath.Join(root, path), false); err != nil {
+			return err
+		}
 	}
 	for path, mode := range map[string]string{"run": "mode=0755", "tmp": "mode=1777"} {
 		if err := mount("tmpfs", filepath.Join(root, path), "tmpfs", 0, mode); err != nil {

@@ -65,7 +65,11 @@ func (s Spec) services() ([]*service, error) {
 	networkPolicy := &service{name: "network-policy", args: []string{
 		"/proc/self/exe", NetworkPolicyCommand, s.Name, s.PodCIDR, etcKubernetes + "/network-policy.kubeconfig",
 	}}
-	all := []*service{containerd, kubelet, kubeProxy, networkPolicy}
+	sizedVolume := &service{name: "sized-volume", args: []string{
+		"/proc/self/exe", SizedVolumeCommand, s.Name, etcKubernetes + "/sized-volume.kubeconfig",
+	}}
+	// Disks are mounted before the kubelet looks for them.
+	all := []*service{sizedVolume, containerd, kubelet, kubeProxy, networkPolicy}
 	for _, service := range all {
 		// Opened here: the host's files aren't in sight later.
 		log, err := os.OpenFile(filepath.Join(s.Logs, s.Name+"-"+service.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

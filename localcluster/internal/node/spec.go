@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node runs one Kubernetes node: containerd, kubelet, kube-proxy and what enforces NetworkPolicies, in
-// namespaces of their own, on a root file system of Debian packages. When the node's first process ends, the kernel
+// Package node runs one Kubernetes node: containerd, kubelet, kube-proxy, what enforces NetworkPolicies and what
+// makes volumes with a size, in namespaces of their own, on a root file system of Debian packages. When the node's first process ends, the kernel
 // ends and unmounts all the rest.
 package node
 
@@ -27,9 +27,11 @@ type Spec struct {
 	KubeletKubeconfig       string `json:"kubeletKubeconfig"`
 	KubeProxyKubeconfig     string `json:"kubeProxyKubeconfig"`
 	NetworkPolicyKubeconfig string `json:"networkPolicyKubeconfig"`
+	SizedVolumeKubeconfig   string `json:"sizedVolumeKubeconfig"`
 	AuthorityFile           string `json:"authorityFile"`
-	// Volumes is the folder of the node's local volumes.
+	// Volumes is the folder of the node's local volumes, and Disks that of those with a size.
 	Volumes string `json:"volumes"`
+	Disks   string `json:"disks"`
 	// Logs is the folder of the components' logs.
 	Logs string `json:"logs"`
 	// Cgroup is the path of the node's group below each cgroup mount.
@@ -45,8 +47,13 @@ type Spec struct {
 // AliveFile is locked by the node's first process; by it the node is found from outside.
 func (s Spec) AliveFile() string { return filepath.Join(s.Dir, "alive") }
 
-// NetworkPolicyCommand is the hidden command by which this program enforces NetworkPolicies on a node.
-const NetworkPolicyCommand = "internal-network-policy"
+// The hidden commands by which this program serves a node.
+const (
+	// NetworkPolicyCommand enforces NetworkPolicies.
+	NetworkPolicyCommand = "internal-network-policy"
+	// SizedVolumeCommand makes and grows volumes that have a size.
+	SizedVolumeCommand = "internal-sized-volume"
+)
 
 // PauseImage holds a pod's namespaces.
 const PauseImage = "localcluster.internal/pause:1"

@@ -22,8 +22,8 @@ const (
 	Name = "localcluster.coolops.cn/local-volume"
 	// NodePath is where a node sees its volumes.
 	NodePath = "/volumes"
-	// nodeAnnotation records on a volume the node whose folder it is.
-	nodeAnnotation = "localcluster.coolops.cn/node"
+	// NodeAnnotation records on a volume the node that it lies on.
+	NodeAnnotation = "localcluster.coolops.cn/node"
 )
 
 // Run provisions and deletes volumes below dir, in one folder a node, until ctx ends.
@@ -47,13 +47,13 @@ func (p *provisioner) Provision(_ context.Context, options controller.ProvisionO
 		return nil, controller.ProvisioningNoChange, err
 	}
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: options.PVName, Annotations: map[string]string{nodeAnnotation: node}},
+		ObjectMeta: metav1.ObjectMeta{Name: options.PVName, Annotations: map[string]string{NodeAnnotation: node}},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: *options.StorageClass.ReclaimPolicy,
 			AccessModes:                   options.PVC.Spec.AccessModes,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: options.PVC.Spec.Resources.Requests[corev1.ResourceStorage]},
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: filepath.Join(NodePath, options.PVName)}},
-			NodeAffinity:                  onNode(node),
+			NodeAffinity:                  OnNode(node),
 		},
 	}, controller.ProvisioningFinished, nil
 }
@@ -66,7 +66,8 @@ func makeFolder(path string) error {
 	return os.Chmod(path, 0o770|os.ModeSetgid)
 }
 
-func onNode(node string) *corev1.VolumeNodeAffinity {
+// OnNode keeps a volume's pods on its node.
+func OnNode(node string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
 			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
@@ -76,9 +77,9 @@ func onNode(node string) *corev1.VolumeNodeAffinity {
 
 // Delete removes the folder with all that is in it.
 func (p *provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
-	node := volume.Annotations[nodeAnnotation]
+	node := volume.Annotations[NodeAnnotation]
 	if len(validation.IsDNS1123Subdomain(node)) > 0 {
-		return fmt.Errorf("volume %s has no valid annotation %s: its folder is unknown", volume.Name, nodeAnnotation)
+		return fmt.Errorf("volume %s has no valid annotation %s: its folder is unknown", volume.Name, NodeAnnotation)
 	}
 	return os.RemoveAll(filepath.Join(p.dir, node, volume.Name))
 }

@@ -66,10 +66,10 @@ func TestDelete(t *testing.T) {
 		annotations map[string]string
 		removed     bool
 	}{
-		"the folder on the volume's node goes":      {map[string]string{nodeAnnotation: "node-1"}, true},
+		"the folder on the volume's node goes":      {map[string]string{NodeAnnotation: "node-1"}, true},
 		"nothing goes without a node":               {nil, false},
-		"nothing goes outside of the nodes' folder": {map[string]string{nodeAnnotation: "../node-1"}, false},
-		"a parent is no node":                       {map[string]string{nodeAnnotation: ".."}, false},
+		"nothing goes outside of the nodes' folder": {map[string]string{NodeAnnotation: "../node-1"}, false},
+		"a parent is no node":                       {map[string]string{NodeAnnotation: ".."}, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			dir := t.TempDir()
