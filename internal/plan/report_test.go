@@ -82,28 +82,6 @@ func TestReadySays(t *testing.T) {
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonConfigRefused, true, "unknown variable 'a'. Correct spec.config",
 		},
-		"Suspended while hands are off": {
-			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(),
-			Outcome{IsDone: true},
-			metav1.ConditionTrue, v1alpha1.ReasonSuspended, false, "nothing is changed",
-		},
-		"Suspended where nothing was made": {
-			aDatabase().suspended(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonSuspended, false, "nothing is made",
-		},
-		"what a member suffers from, though hands are off": {
-			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(silent),
-			Outcome{IsDone: true},
-			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "doesn't answer a query",
-		},
-		"ShutDown once the members are gone": {
-			aDatabase().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "their volumes are kept",
-		},
-		"ShutDown while they are going, whatever they suffer from": {
-			aDatabase().shutDown().withMember(silent), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "are stopping",
-		},
-		"ShutDown of one that kept nothing": {
-			aDatabase().ephemeral().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "no data",
-		},
 		"EngineNotResponding when it ran and falls silent": {
 			aDatabase().withMember(func(m *Member) { m.Probe.Answers = false; m.Probe.Failure = "no answer within 1s" }),
 			Outcome{IsDone: true},
@@ -178,6 +156,35 @@ func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
 			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonDataRefused, true, "The volume holds data of mysql.",
+		},
+	} {
+		t.Run(sentence, row.check)
+	}
+}
+
+func TestReadySaysOfWhatTheUserAskedFor(t *testing.T) {
+	for sentence, row := range map[string]reportCase{
+		"Suspended while hands are off": {
+			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(),
+			Outcome{IsDone: true},
+			metav1.ConditionTrue, v1alpha1.ReasonSuspended, false, "nothing is changed",
+		},
+		"Suspended where nothing was made": {
+			aDatabase().suspended(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonSuspended, false, "nothing is made",
+		},
+		"what a member suffers from, though hands are off": {
+			aDatabase().suspended().with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}).withMember(silent),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "doesn't answer a query",
+		},
+		"ShutDown once the members are gone": {
+			aDatabase().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "their volumes are kept",
+		},
+		"ShutDown while they are going, whatever they suffer from": {
+			aDatabase().shutDown().withMember(silent), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "are stopping",
+		},
+		"ShutDown of one that kept nothing": {
+			aDatabase().ephemeral().shutDown(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonShutDown, false, "no data",
 		},
 	} {
 		t.Run(sentence, row.check)

@@ -65,12 +65,15 @@ func ownedByWorkload(claim *corev1.PersistentVolumeClaim) {
 	claim.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", UID: "uid-of-StatefulSet db"}}
 }
 
+// tuneCase is a database, and what is planned for it.
+type tuneCase struct {
+	build func() (*snapshotBuilder, Desired)
+	want  string
+}
+
 func TestARunningServerIsTuned(t *testing.T) {
 	const same = "maxmemory=0\ntimeout=0\n"
-	for sentence, row := range map[string]struct {
-		build func() (*snapshotBuilder, Desired)
-		want  string
-	}{
+	for sentence, row := range map[string]tuneCase{
 		"not where it has what it should": {func() (*snapshotBuilder, Desired) {
 			return settledDatabase(hasSettings(same), hasPassword(PasswordSet))
 		}, ""},
@@ -97,31 +100,46 @@ func TestARunningServerIsTuned(t *testing.T) {
 				return b, wanted
 			}, "create Secret db-auth",
 		},
-		"with a larger volume": {
+		"in nothing under spec.suspend": {
+			func() (*snapshotBuilder, Desired) {
+				b, wanted := settledDatabase(hasPassword(PasswordDiffers), hasSettings("timeout=7\n"))
+				delete(b.Objects, Ref{KindService, "db"})
+				b.Database.Spec.Suspend = true
+				return b.withClaim("512Mi", "512Mi"), wanted
+			}, "",
+		},
+	} {
+		t.Run(sentence, row.check)
+	}
+}
+
+func TestAVolumeGrows(t *testing.T) {
+	for sentence, row := range map[string]tuneCase{
+		"where more is wanted": {
 			func() (*snapshotBuilder, Desired) {
 				b, wanted := settledDatabase()
 				return b.withClaim("512Mi", "512Mi"), wanted
 			}, "grow PersistentVolumeClaim data-db-0 to 1Gi",
 		},
-		"with a larger volume while it is silent": {
+		"where more is wanted, while it is silent": {
 			func() (*snapshotBuilder, Desired) {
 				b, wanted := settledDatabase(silent)
 				return b.withClaim("512Mi", "512Mi"), wanted
 			}, "grow PersistentVolumeClaim data-db-0 to 1Gi",
 		},
-		"not with a volume that is there already": {
+		"not one that is there already": {
 			func() (*snapshotBuilder, Desired) {
 				b, wanted := settledDatabase()
 				return b.withClaim("1024Mi", "512Mi"), wanted
 			}, "",
 		},
-		"not with a volume that isn't bound": {
+		"not one that isn't bound": {
 			func() (*snapshotBuilder, Desired) {
 				b, wanted := settledDatabase()
 				return b.withClaim("512Mi", "512Mi", unbound), wanted
 			}, "",
 		},
-		"not with a smaller volume": {
+		"never to a smaller size": {
 			func() (*snapshotBuilder, Desired) {
 				b, wanted := settledDatabase()
 				return b.withClaim("2Gi", "2Gi"), wanted
@@ -145,26 +163,20 @@ func TestARunningServerIsTuned(t *testing.T) {
 				return b.withClaim("1Gi", "1Gi", ownedByWorkload).withTemplateSize("512Mi"), wanted
 			}, "",
 		},
-		"in nothing under spec.suspend": {
-			func() (*snapshotBuilder, Desired) {
-				b, wanted := settledDatabase(hasPassword(PasswordDiffers), hasSettings("timeout=7\n"))
-				delete(b.Objects, Ref{KindService, "db"})
-				b.Database.Spec.Suspend = true
-				return b.withClaim("512Mi", "512Mi"), wanted
-			}, "",
-		},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			b, wanted := row.build()
-			todo := Make(b.build(), wanted, nil, noon())
-			var got []string
-			for _, action := range todo.Actions {
-				got = append(got, action.String())
-			}
-			if strings.Join(got, "; ") != row.want {
-				t.Errorf("planned is %q, want %q", got, row.want)
-			}
-		})
+		t.Run(sentence, row.check)
+	}
+}
+
+func (c tuneCase) check(t *testing.T) {
+	b, wanted := c.build()
+	todo := Make(b.build(), wanted, nil, noon())
+	var got []string
+	for _, action := range todo.Actions {
+		got = append(got, action.String())
+	}
+	if strings.Join(got, "; ") != c.want {
+		t.Errorf("planned is %q, want %q", got, c.want)
 	}
 }
 
