@@ -7,6 +7,18 @@
 binary=$(mariadbd --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$binary" ] || refuse 1 "mariadbd doesn't say which version it is."
 
+# takes FILE tells whether the server takes its configuration with the live
+# parameters in FILE, or prints what it has against it, without the time. What it has
+# against an option of InnoDB it says, and ends with 0.
+takes() {
+	sed "s|^!include .*|!include $1|" /boot/mariadb.cnf >/run/database/check.cnf
+	failed=''
+	printed=$(mariadbd --defaults-file=/run/database/check.cnf --help --verbose 2>&1 >/dev/null) || failed=yes
+	errors=$(printf '%s\n' "$printed" | sed -n '/Aborting$/d; s/.*\[ERROR\] //p')
+	printf '%s\n' "$errors"
+	[ -z "$failed$errors" ]
+}
+
 # What is printed is advice for people who do this by hand. Errors are printed
 # elsewhere.
 make_data() {
@@ -37,7 +49,10 @@ upgrade() {
 
 # A new member takes no writes, until it is promoted: the configuration says so,
 # and promotion changes the row that is read below.
-if ! open_data mariadb "$binary"; then
+has_data=yes
+open_data mariadb "$binary" || has_data=
+accept_live live.cnf takes
+if [ -z "$has_data" ]; then
 	record_version mariadb "$binary"
 	initialise make_data
 fi
