@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -39,6 +40,21 @@ type dialect struct {
 	noTimeLimit string
 	// promote are the statements that make it the primary, in order.
 	promote []string
+	// account is an expression with one placeholder, for an account's name: all
+	// that is to be known of the account's password, or NULL.
+	account string
+	// hasPassword tells whether an account, as that gives it, has a password and
+	// no other.
+	hasPassword func(account, password string) bool
+	// verifier is what the server keeps of a password.
+	verifier func(password string) string
+	// setVerifier is a statement with placeholders for an account's name and its
+	// verifier. What else it sets is as the boot script sets it.
+	setVerifier string
+	// dropOther, if there is one, takes every other password from an account.
+	dropOther string
+	// maxPasswordLength is how many bytes a password may have; 0 means any number.
+	maxPasswordLength int
 }
 
 // startedAt is the second in which the server started. Both numbers in it are
@@ -52,6 +68,10 @@ func mysql() dialect {
 		noTimeLimit: "max_execution_time",
 		// PERSIST writes it into the data directory, too.
 		promote: []string{`SET PERSIST super_read_only = OFF, PERSIST read_only = OFF`},
+
+		account: mysqlAccount, hasPassword: mysqlHasPassword, verifier: mysqlVerifier, maxPasswordLength: maxPasswordLength,
+		setVerifier: `ALTER USER ?@'%' IDENTIFIED WITH caching_sha2_password AS ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
+		dropOther:   `ALTER USER ?@'%' DISCARD OLD PASSWORD`,
 	}
 }
 
@@ -67,6 +87,9 @@ func mariaDB() dialect {
 			`REPLACE INTO database_manager.member (id, role) VALUES (1, 'primary')`,
 			`SET GLOBAL read_only = OFF`,
 		},
+
+		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
+		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
 	}
 }
 
@@ -77,6 +100,12 @@ type Connection struct {
 	dialect dialect
 	// state asks for one row with the state.
 	state string
+
+	// mu guards what was found of the application's account, which the account
+	// had then.
+	mu       sync.Mutex
+	account  string
+	password plan.PasswordState
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
@@ -97,11 +126,11 @@ func dial(target dbclient.Target, dialect dialect, reach dialer) *Connection {
 	return &Connection{db: db, target: target, dialect: dialect, state: stateQuery(dialect, target.ParameterNames())}
 }
 
-// stateQuery asks for what the dialect says, and then for the values of
-// parameters. They are asked for as text, since the driver would show a number
+// stateQuery asks for what the dialect says, for an account, and then for the
+// values of parameters. They are asked for as text, since the driver would show a number
 // with a fraction in its own form.
 func stateQuery(dialect dialect, parameters []string) string {
-	columns := []string{dialect.state}
+	columns := []string{dialect.state, dialect.account}
 	for _, name := range parameters {
 		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
 	}
@@ -151,12 +180,15 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	names := c.target.ParameterNames()
 	var isReadOnly bool
 	var version, runID string
+	var account sql.NullString
 	values := make([]string, len(names))
-	columns := []any{&isReadOnly, &version, &runID}
+	columns := []any{&isReadOnly, &version, &runID, &account}
 	for i := range values {
 		columns = append(columns, &values[i])
 	}
-	err := call(ctx, func(ctx context.Context) error { return c.db.QueryRowContext(ctx, c.state).Scan(columns...) })
+	err := call(ctx, func(ctx context.Context) error {
+		return c.db.QueryRowContext(ctx, c.state, c.target.AppUsername).Scan(columns...)
+	})
 	if err != nil {
 		return plan.EngineState{}, err
 	}
@@ -169,6 +201,9 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 		settings[name] = values[i]
 	}
 	state.Settings = settings.String()
+	if c.target.AppUsername != "" {
+		state.Password = c.passwordState(account.String)
+	}
 	return state, nil
 }
 
@@ -248,8 +283,30 @@ func asRefusal(name string, err error) error {
 	}
 }
 
-// SetPassword gives the application's account the password of the target.
-func (c *Connection) SetPassword(context.Context) error { return nil }
+// SetPassword gives the application's account the password of the target. The
+// server gets its verifier, so that nobody on the way reads the password.
+func (c *Connection) SetPassword(ctx context.Context) error {
+	username, password, limit := c.target.AppUsername, c.target.AppPassword, c.dialect.maxPasswordLength
+	switch {
+	case password == "":
+		return &dbclient.Refusal{Reason: "the password is empty"}
+	case strings.ContainsRune(password, 0):
+		return &dbclient.Refusal{Reason: "the password holds a NUL byte"}
+	case limit > 0 && len(password) > limit:
+		return &dbclient.Refusal{Reason: fmt.Sprintf("the password has %d bytes, and may have %d", len(password), limit)}
+	}
+	err := call(ctx, func(ctx context.Context) error {
+		_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
+		return err
+	})
+	if err != nil || c.dialect.dropOther == "" {
+		return err
+	}
+	return call(ctx, func(ctx context.Context) error {
+		_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
+		return err
+	})
+}
 
 // Close ends the connection.
 func (c *Connection) Close() error { return c.db.Close() }
@@ -291,6 +348,10 @@ func describeAnswer(number uint16) error {
 		return ErrRefused
 	case 1040:
 		return errors.New("it has too many connections")
+	case 1290:
+		return errors.New("it takes no writes")
+	case 1396:
+		return errors.New("it has no such account")
 	case 1053, 1927:
 		return errors.New("it is shutting down")
 	default:

@@ -52,6 +52,9 @@ type product struct {
 	copying []string
 	// told are queries for what the server remembers of statements.
 	told []string
+	// secondPassword gives the application's account one, "second", beside the
+	// first.
+	secondPassword string
 	// client is the engine's own client, and socket what it connects to.
 	client, socket string
 }
@@ -72,7 +75,8 @@ func mysqlProduct() product {
 			"SELECT CONCAT(QUERY_SAMPLE_TEXT, DIGEST_TEXT) FROM performance_schema.events_statements_summary_by_digest",
 			"SELECT PROCESSLIST_INFO FROM performance_schema.threads", "SELECT DATA FROM performance_schema.error_log", "SELECT VARIABLE_VALUE FROM performance_schema.user_variables_by_thread",
 		},
-		roleFile: "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
+		secondPassword: "ALTER USER app@'%' IDENTIFIED BY 'second' RETAIN CURRENT PASSWORD",
+		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
 	}
 }
 
@@ -81,10 +85,11 @@ func mariaDBProduct() product {
 		name: "mariadb", image: "mariadb:11.8", engine: mariadb.New(), dialect: mariaDB(),
 		validate: "cp /live/live.cnf /data; exec mariadbd --defaults-file=/boot/mariadb.cnf --help --verbose >/dev/null",
 		position: "@@GLOBAL.gtid_current_pos", binaryLog: "MASTER",
-		forbidden: []string{"SELECT * FROM database_manager.member", "UPDATE database_manager.member SET role = 'replica'", "STOP SLAVE", "SELECT * FROM mysql.global_priv", "INSTALL SONAME 'ha_connect'"},
-		copying:   []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
-		told:      []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
-		client:    "mariadb", socket: mariadb.Socket,
+		forbidden:      []string{"SELECT * FROM database_manager.member", "UPDATE database_manager.member SET role = 'replica'", "STOP SLAVE", "SELECT * FROM mysql.global_priv", "INSTALL SONAME 'ha_connect'"},
+		copying:        []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
+		told:           []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
+		secondPassword: "ALTER USER app@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('first') OR mysql_native_password USING PASSWORD('second')",
+		client:         "mariadb", socket: mariadb.Socket,
 	}
 }
 

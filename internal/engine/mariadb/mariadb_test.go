@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"coolops.cn/database-manager/internal/plan"
@@ -33,6 +34,27 @@ func TestAFixedParameterChangesTheConfigurationAlone(t *testing.T) {
 	for name, content := range New().Files(nil) {
 		if (files[name] != content) != (name == "mariadb.cnf") {
 			t.Errorf("%s is\n%s\nand without the parameter\n%s", name, files[name], content)
+		}
+	}
+}
+
+func TestParametersAreInOrderAndTheirDefaultsAreRead(t *testing.T) {
+	names := ""
+	for _, known := range New().Parameters() {
+		if shown, isAllowed := known.Read(known.Default); !isAllowed || shown != known.Default {
+			t.Errorf("the default of %s, %q, is read as %q, %t", known.Name, known.Default, shown, isAllowed)
+		}
+		if last := names[strings.LastIndex(names, " ")+1:]; known.Name <= last || strings.Trim(known.Name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			t.Errorf("%q comes after %q", known.Name, last)
+		}
+		names += " " + known.Name
+	}
+	// What is written for the operator's own reasons isn't among them.
+	base := config(nil)
+	for _, known := range New().Parameters() {
+		option := strings.ReplaceAll(known.Name, "_", "-")
+		if isDefault := strings.Contains(base, "\n"+option+"="+known.Default+"\n"); strings.Contains(base, "\n"+option+"=") && !isDefault {
+			t.Errorf("the configuration has another %s than the default, %s", known.Name, known.Default)
 		}
 	}
 }

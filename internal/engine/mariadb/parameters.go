@@ -45,7 +45,8 @@ func liveParameters() []plan.Parameter {
 		live("innodb_write_io_threads", "4", parameter.Integer(2, 64)),
 		live("lock_wait_timeout", "86400", optionfile.Seconds(0)),
 		live("max_allowed_packet", strconv.Itoa(16*mebi), optionfile.Bytes(optionfile.Kibi, "1M", "1G")),
-		live("max_statement_time", "0.000000", parameter.Decimal(0, 365*24*60*60, 6)),
+		// A shorter limit would end what every client begins a session with.
+		live("max_statement_time", "0.000000", noneOr(parameter.Decimal(1, 365*24*60*60, 6))),
 		live("optimizer_use_condition_selectivity", "4", parameter.Integer(1, 5)),
 		live("sort_buffer_size", strconv.Itoa(2*mebi), optionfile.Bytes(1, "32K", "1G")),
 		live("sql_mode", "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION", parameter.SetOf(
@@ -67,6 +68,20 @@ func fixedParameters() []plan.Parameter {
 		fixed("innodb_log_buffer_size", strconv.Itoa(16*mebi), optionfile.Bytes(mebi, "2M", "1G")),
 		// A running server takes it, too, but not while writing is as slow as that is.
 		fixed("innodb_log_file_size", strconv.Itoa(96*mebi), optionfile.Bytes(mebi, "16M", "128G")),
+	}
+}
+
+// noneOr is 0, which stands for no limit, or one of the values.
+func noneOr(values plan.Values) plan.Values {
+	none := parameter.Decimal(0, 0, 6)
+	return plan.Values{
+		Allowed: "0 for none, or " + values.Allowed,
+		Read: func(value string) (string, bool) {
+			if shown, isNone := none.Read(value); isNone {
+				return shown, true
+			}
+			return values.Read(value)
+		},
 	}
 }
 

@@ -42,7 +42,7 @@ func liveParameters() []plan.Parameter {
 		live("group_concat_max_len", "1024", optionfile.Bytes(1, "4", "1G")),
 		live("innodb_flush_neighbors", "0", parameter.Integer(0, 2)),
 		live("innodb_io_capacity", "10000", parameter.Integer(100, maxIOCapacity)),
-		live("innodb_redo_log_capacity", strconv.Itoa(100*mebi), optionfile.Bytes(mebi, "8M", "128G")),
+		live("innodb_redo_log_capacity", strconv.Itoa(100*mebi), optionfile.Bytes(mebi, "32M", "128G")),
 		live("lock_wait_timeout", "31536000", optionfile.Seconds(1)),
 		live("max_allowed_packet", strconv.Itoa(64*mebi), optionfile.Bytes(optionfile.Kibi, "1M", "1G")),
 		live("max_execution_time", "0", parameter.Integer(0, 1<<32-1)),
