@@ -76,7 +76,12 @@ spec:
 }
 
 func TestTheTablesOfEnginesAreRenewedBetweenTheirMarks(t *testing.T) {
-	const page = "a\n<!-- begin generated: releases -->\nold\n<!-- end generated: releases -->\nb\n<!-- begin generated: engines -->\n<!-- end generated: engines -->\nc\n"
+	parts := []string{"a\n<!-- begin generated: releases -->\nold\n<!-- end generated: releases -->\nb\n<!-- begin generated: engines -->\n<!-- end generated: engines -->\nc\n"}
+	for _, engine := range engines() {
+		name := "parameters of " + string(engine.Type())
+		parts = append(parts, "<!-- begin generated: "+name+" -->\nold\n<!-- end generated: "+name+" -->\n")
+	}
+	page := strings.Join(parts, "")
 	renewed := &strings.Builder{}
 	if err := run([]string{"engines"}, strings.NewReader(page), renewed); err != nil {
 		t.Fatal(err)
@@ -85,12 +90,14 @@ func TestTheTablesOfEnginesAreRenewedBetweenTheirMarks(t *testing.T) {
 	for _, want := range []string{
 		"a\n<!-- begin generated: releases -->\n| `dbtype` |", "| `valkey` | `9.1` | `valkey/valkey:9.1` | default |\n", "<!-- end generated: releases -->\nb\n",
 		"| `postgresql` | 5432 | `app` | `app` | `postgresql://app:PASSWORD@HOST:5432/app` |\n", "<!-- end generated: engines -->\nc\n",
+		"<!-- begin generated: parameters of mysql -->\n| parameter | a change |", "| `max_connections` | is live | a whole number, 10 to 10000 | `151` |\n",
+		"| `innodb_rollback_on_timeout` | restarts | on or off | `off` |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "old") {
+	if strings.Contains(got, "\nold\n") {
 		t.Errorf("the old table is still there:\n%s", got)
 	}
 	again := &strings.Builder{}

@@ -27,7 +27,11 @@ func renewEngines(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("read the page: %w", err)
 	}
 	text := string(page)
-	for name, content := range map[string]string{"releases": releases(), "engines": connections()} {
+	parts := map[string]string{"releases": releases(), "engines": connections()}
+	for _, engine := range engines() {
+		parts["parameters of "+string(engine.Type())] = parameters(engine)
+	}
+	for name, content := range parts {
 		if text, err = replacePart(text, name, content); err != nil {
 			return err
 		}
@@ -72,4 +76,32 @@ func connections() string {
 			engine.Type(), engine.Port(), engine.Username(), engine.Database(), engine.URI("HOST", engine.Username(), "PASSWORD"))
 	}
 	return table.String()
+}
+
+// parameters is the table of what spec.config may set.
+func parameters(engine plan.Engine) string {
+	table := &strings.Builder{}
+	table.WriteString("| parameter | a change | values | default |\n|---|---|---|---|\n")
+	for _, known := range engine.Parameters() {
+		change := "restarts"
+		if known.IsLive {
+			change = "is live"
+		}
+		fmt.Fprintf(table, "| `%s` | %s | %s | %s |\n", known.Name, change, known.Allowed, standard(known))
+	}
+	return table.String()
+}
+
+// standard is a parameter's default, for people: for a switch it is a word,
+// however the engine shows it.
+func standard(known plan.Parameter) string {
+	for _, word := range []string{"on", "off"} {
+		if shown, isSwitch := known.Read(word); isSwitch && shown == known.Default {
+			return "`" + word + "`"
+		}
+	}
+	if known.Default == "" {
+		return "empty"
+	}
+	return "`" + known.Default + "`"
 }

@@ -10,8 +10,12 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -29,11 +33,28 @@ var ErrRefused = errors.New("it refuses the operator's password")
 
 // dialect is what differs between the two engines.
 type dialect struct {
-	// state asks for one row: whether the member is read-only, its version, and
-	// what changes with each start.
+	// state are three expressions: whether the member is read-only, its version,
+	// and what changes with each start.
 	state string
+	// noTimeLimit is a setting by which no query of a session is ended.
+	noTimeLimit string
 	// promote are the statements that make it the primary, in order.
 	promote []string
+	// account is an expression with one placeholder, for an account's name: all
+	// that is to be known of the account's password, or NULL.
+	account string
+	// hasPassword tells whether an account, as that gives it, has a password and
+	// no other.
+	hasPassword func(account, password string) bool
+	// verifier is what the server keeps of a password.
+	verifier func(password string) string
+	// setVerifier is a statement with placeholders for an account's name and its
+	// verifier. What else it sets is as the boot script sets it.
+	setVerifier string
+	// dropOther, if there is one, takes every other password from an account.
+	dropOther string
+	// maxPasswordLength is how many bytes a password may have; 0 means any number.
+	maxPasswordLength int
 }
 
 // startedAt is the second in which the server started. Both numbers in it are
@@ -42,71 +63,107 @@ const startedAt = `CAST(UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM %s WHERE 
 
 func mysql() dialect {
 	return dialect{
-		state: `SELECT @@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, CONCAT(@@GLOBAL.server_uuid, '/', ` +
+		state: `@@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, CONCAT(@@GLOBAL.server_uuid, '/', ` +
 			fmt.Sprintf(startedAt, "performance_schema.global_status") + `)`,
+		noTimeLimit: "max_execution_time",
 		// PERSIST writes it into the data directory, too.
 		promote: []string{`SET PERSIST super_read_only = OFF, PERSIST read_only = OFF`},
+
+		account: mysqlAccount, hasPassword: mysqlHasPassword, verifier: mysqlVerifier, maxPasswordLength: maxPasswordLength,
+		setVerifier: `ALTER USER ?@'%' IDENTIFIED WITH caching_sha2_password AS ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
+		dropOther:   `ALTER USER ?@'%' DISCARD OLD PASSWORD`,
 	}
 }
 
 func mariaDB() dialect {
 	return dialect{
 		// Newer versions call the states by names, older ones by numbers.
-		state: `SELECT @@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
+		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
+		noTimeLimit: "max_statement_time",
 		// First what is read at the next start, so that no primary becomes a
 		// replica by a restart.
 		promote: []string{
 			`REPLACE INTO database_manager.member (id, role) VALUES (1, 'primary')`,
 			`SET GLOBAL read_only = OFF`,
 		},
+
+		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
+		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
 	}
 }
 
 // Connection is a connection to one member.
 type Connection struct {
 	db      *sql.DB
+	target  dbclient.Target
 	dialect dialect
+	// state asks for one row with the state.
+	state string
+
+	// mu guards what was found of the application's account, which the account
+	// had then.
+	mu       sync.Mutex
+	account  string
+	password plan.PasswordState
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
 
 // Dial prepares a connection to a member of a MySQL database; the first call
 // makes it.
-func Dial(target dbclient.Target) *Connection { return dial(connector{Target: target}, mysql()) }
+func Dial(target dbclient.Target) *Connection { return dial(target, mysql(), nil) }
 
 // DialMariaDB is Dial for a member of a MariaDB database.
-func DialMariaDB(target dbclient.Target) *Connection {
-	return dial(connector{Target: target}, mariaDB())
+func DialMariaDB(target dbclient.Target) *Connection { return dial(target, mariaDB(), nil) }
+
+// dialer reaches an address; nil means as usual.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dial(target dbclient.Target, dialect dialect, reach dialer) *Connection {
+	db := sql.OpenDB(connector{target, dialect, reach})
+	db.SetMaxOpenConns(1)
+	return &Connection{db: db, target: target, dialect: dialect, state: stateQuery(dialect, target.ParameterNames())}
 }
 
-func dial(connector connector, dialect dialect) *Connection {
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	return &Connection{db: db, dialect: dialect}
+// stateQuery asks for what the dialect says, for an account, and then for the
+// values of parameters. They are asked for as text, since the driver would show a number
+// with a fraction in its own form.
+func stateQuery(dialect dialect, parameters []string) string {
+	columns := []string{dialect.state, dialect.account}
+	for _, name := range parameters {
+		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
+	}
+	return "SELECT " + strings.Join(columns, ", ")
 }
 
 // connector makes connections to one member.
 type connector struct {
 	dbclient.Target
-	// dial reaches the address; nil means as usual.
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dialect dialect
+	reach   dialer
 }
 
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	config := driver.NewConfig()
-	config.Net, config.Addr, config.DialFunc = "tcp", c.Address, c.dial
+	config.Net, config.Addr, config.DialFunc = "tcp", c.Address, c.reach
 	config.User, config.Passwd = c.Username, c.Password
 	// What the driver would log is returned as errors, too, which are reported
 	// once.
 	config.Logger = &driver.NopLogger{}
+	// Nothing is prepared in the server, which may allow for no more of that.
+	config.InterpolateParams = true
 	// Each session begins with the same settings, whatever the server's are.
-	// Nothing that the operator does to a member is copied to the others.
+	// Nothing that the operator does to a member is copied to the others, and
+	// nothing waits for a lock after the operator has given up.
 	config.Params = map[string]string{
-		"autocommit":  "ON",
-		"sql_log_bin": "OFF",
-		"sql_mode":    "'STRICT_ALL_TABLES'",
-		"time_zone":   "'+00:00'",
+		"autocommit":          "ON",
+		"sql_log_bin":         "OFF",
+		"sql_mode":            "'STRICT_ALL_TABLES'",
+		"time_zone":           "'+00:00'",
+		"lock_wait_timeout":   "1",
+		"wait_timeout":        "28800",
+		c.dialect.noTimeLimit: "0",
 	}
 	made, err := driver.NewConnector(config)
 	if err != nil {
@@ -120,19 +177,34 @@ func (connector) Driver() sqldriver.Driver { return driver.MySQLDriver{} }
 
 // State asks the member what it is, in one query.
 func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
+	names := c.target.ParameterNames()
 	var isReadOnly bool
 	var version, runID string
+	var account sql.NullString
+	values := make([]string, len(names))
+	columns := []any{&isReadOnly, &version, &runID, &account}
+	for i := range values {
+		columns = append(columns, &values[i])
+	}
 	err := call(ctx, func(ctx context.Context) error {
-		return c.db.QueryRowContext(ctx, c.dialect.state).Scan(&isReadOnly, &version, &runID)
+		return c.db.QueryRowContext(ctx, c.state, c.target.AppUsername).Scan(columns...)
 	})
 	if err != nil {
 		return plan.EngineState{}, err
 	}
-	role := v1alpha1.MemberRolePrimary
+	state := plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: versionNumber(version), RunID: runID}
 	if isReadOnly {
-		role = v1alpha1.MemberRoleReplica
+		state.Role = v1alpha1.MemberRoleReplica
 	}
-	return plan.EngineState{Role: role, Version: versionNumber(version), RunID: runID}, nil
+	settings := plan.Settings{}
+	for i, name := range names {
+		settings[name] = values[i]
+	}
+	state.Settings = settings.String()
+	if c.target.AppUsername != "" {
+		state.Password = c.passwordState(account.String)
+	}
+	return state, nil
 }
 
 // Promote lets the member take writes, from now on and after each restart.
@@ -165,11 +237,76 @@ func call(ctx context.Context, do func(context.Context) error) (err error) {
 	return nil
 }
 
-// Configure sets parameters in the running server.
-func (c *Connection) Configure(context.Context, plan.Settings) error { return nil }
+// Configure sets parameters in the running server, one after the other. Sessions
+// that are open keep some of their own values.
+func (c *Connection) Configure(ctx context.Context, settings plan.Settings) error {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		err := call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, "SET GLOBAL "+quoteName(name)+" = ?", literal(settings[name]))
+			return asRefusal(name, err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// SetPassword gives the application's account the password of the target.
-func (c *Connection) SetPassword(context.Context) error { return nil }
+// quoteName writes a name as SQL.
+func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// literal is a value as a parameter takes it: a number isn't quoted.
+func literal(value string) any {
+	if number, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return number
+	}
+	if number, err := strconv.ParseFloat(value, 64); err == nil {
+		return number
+	}
+	return value
+}
+
+// asRefusal makes an error a refusal where it is one of the parameter's value. It
+// is told in the server's words, which are about the parameter alone.
+func asRefusal(name string, err error) error {
+	var answer *driver.MySQLError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.Number {
+	case 1115, 1193, 1210, 1231, 1232, 1235, 1238, 1273, 1292, 1298:
+		// An unknown character set, variable, collation or time zone; a wrong
+		// argument, value or type; not supported; only read.
+		return &dbclient.Refusal{Reason: name + ": " + answer.Message}
+	default:
+		return err
+	}
+}
+
+// SetPassword gives the application's account the password of the target. The
+// server gets its verifier, so that nobody on the way reads the password.
+func (c *Connection) SetPassword(ctx context.Context) error {
+	username, password, limit := c.target.AppUsername, c.target.AppPassword, c.dialect.maxPasswordLength
+	switch {
+	case password == "":
+		return &dbclient.Refusal{Reason: "the password is empty"}
+	case strings.ContainsRune(password, 0):
+		return &dbclient.Refusal{Reason: "the password holds a NUL byte"}
+	case limit > 0 && len(password) > limit:
+		return &dbclient.Refusal{Reason: fmt.Sprintf("the password has %d bytes, and may have %d", len(password), limit)}
+	}
+	err := call(ctx, func(ctx context.Context) error {
+		_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
+		return err
+	})
+	if err != nil || c.dialect.dropOther == "" {
+		return err
+	}
+	return call(ctx, func(ctx context.Context) error {
+		_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
+		return err
+	})
+}
 
 // Close ends the connection.
 func (c *Connection) Close() error { return c.db.Close() }
@@ -188,7 +325,10 @@ func versionNumber(version string) string {
 // the server was sent.
 func describe(err error) error {
 	var answer *driver.MySQLError
+	var refusal *dbclient.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		return refusal
 	case errors.As(err, &answer):
 		return describeAnswer(answer.Number)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -208,6 +348,10 @@ func describeAnswer(number uint16) error {
 		return ErrRefused
 	case 1040:
 		return errors.New("it has too many connections")
+	case 1290:
+		return errors.New("it takes no writes")
+	case 1396:
+		return errors.New("it has no such account")
 	case 1053, 1927:
 		return errors.New("it is shutting down")
 	default:

@@ -91,14 +91,14 @@ func TestAMemberThatSaysNothingTimesOut(t *testing.T) {
 // A foreign server, or one that is broken, may send anything.
 func TestAMemberThatTalksNonsenseIsAnError(t *testing.T) {
 	for _, nonsense := range []string{"", "\x00", "HTTP/1.1 400 Bad Request\r\n\r\n", "\x01\x00\x00\x00\x0a", strings.Repeat("\xff", 4096)} {
-		connection := dial(connector{Target: dbclient.Target{Address: "127.0.0.1:1"}, dial: func(context.Context, string, string) (net.Conn, error) {
+		connection := dial(dbclient.Target{Address: "127.0.0.1:1"}, mysql(), func(context.Context, string, string) (net.Conn, error) {
 			here, there := net.Pipe()
 			go func() {
 				_, _ = there.Write([]byte(nonsense)) // the other side hangs up when it likes
 				_ = there.Close()
 			}()
 			return here, nil
-		}}, mysql())
+		})
 		if _, err := connection.State(t.Context()); err == nil || err.Error() != "the connection fails" && err.Error() != "its answer can't be read" {
 			t.Errorf("%q gives %v", nonsense, err)
 		}

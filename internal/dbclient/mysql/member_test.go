@@ -52,6 +52,9 @@ type product struct {
 	copying []string
 	// told are queries for what the server remembers of statements.
 	told []string
+	// secondPassword gives the application's account one, "second", beside the
+	// first.
+	secondPassword string
 	// client is the engine's own client, and socket what it connects to.
 	client, socket string
 }
@@ -59,7 +62,7 @@ type product struct {
 func mysqlProduct() product {
 	return product{
 		name: "mysql", image: "mysql:9.7", engine: mysqlengine.New(), dialect: mysql(),
-		validate: "exec mysqld --defaults-file=/boot/mysql.cnf --validate-config",
+		validate: "cp /live/live.cnf /data; exec mysqld --defaults-file=/boot/mysql.cnf --validate-config",
 		position: "@@GLOBAL.gtid_executed", binaryLog: "BINARY LOGS AND GTIDS",
 		forbidden: []string{
 			"SET PERSIST max_connections = 1", "SET PERSIST_ONLY super_read_only = OFF", "STOP REPLICA", "CLONE LOCAL DATA DIRECTORY = '/data/mine'",
@@ -72,19 +75,21 @@ func mysqlProduct() product {
 			"SELECT CONCAT(QUERY_SAMPLE_TEXT, DIGEST_TEXT) FROM performance_schema.events_statements_summary_by_digest",
 			"SELECT PROCESSLIST_INFO FROM performance_schema.threads", "SELECT DATA FROM performance_schema.error_log", "SELECT VARIABLE_VALUE FROM performance_schema.user_variables_by_thread",
 		},
-		roleFile: "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
+		secondPassword: "ALTER USER app@'%' IDENTIFIED BY 'second' RETAIN CURRENT PASSWORD",
+		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
 	}
 }
 
 func mariaDBProduct() product {
 	return product{
 		name: "mariadb", image: "mariadb:11.8", engine: mariadb.New(), dialect: mariaDB(),
-		validate: "exec mariadbd --defaults-file=/boot/mariadb.cnf --help --verbose >/dev/null",
+		validate: "cp /live/live.cnf /data; exec mariadbd --defaults-file=/boot/mariadb.cnf --help --verbose >/dev/null",
 		position: "@@GLOBAL.gtid_current_pos", binaryLog: "MASTER",
-		forbidden: []string{"SELECT * FROM database_manager.member", "UPDATE database_manager.member SET role = 'replica'", "STOP SLAVE", "SELECT * FROM mysql.global_priv", "INSTALL SONAME 'ha_connect'"},
-		copying:   []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
-		told:      []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
-		client:    "mariadb", socket: mariadb.Socket,
+		forbidden:      []string{"SELECT * FROM database_manager.member", "UPDATE database_manager.member SET role = 'replica'", "STOP SLAVE", "SELECT * FROM mysql.global_priv", "INSTALL SONAME 'ha_connect'"},
+		copying:        []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
+		told:           []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
+		secondPassword: "ALTER USER app@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('first') OR mysql_native_password USING PASSWORD('second')",
+		client:         "mariadb", socket: mariadb.Socket,
 	}
 }
 
@@ -98,7 +103,8 @@ func forEach(t *testing.T, test func(*testing.T, product)) {
 // member returns one that is to be started on a folder, whose database is new.
 func (p product) member(folder string) enginetest.Member {
 	return enginetest.Member{
-		Image: p.image, Files: p.engine.Files(nil), Command: p.engine.Command(), Data: folder,
+		Image: p.image, Files: p.engine.Files(nil), LiveFiles: p.engine.LiveFiles(plan.LiveDefaults(p.engine.Parameters())),
+		Command: p.engine.Command(), Data: folder,
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 		Env: map[string]string{plan.TopologyStateVariable: "new"},
 	}
@@ -127,10 +133,29 @@ func (r running) again() {
 // operator is a connection as the operator makes it.
 func (r running) operator(t *testing.T, password string) *Connection {
 	t.Helper()
-	connection := dial(connector{
-		Target: dbclient.Target{Address: r.address(), Username: r.product.engine.AdminUsername(), Password: password},
-		dial:   r.Dial,
-	}, r.product.dialect)
+	target := r.target()
+	target.Password = password
+	return r.dial(t, target)
+}
+
+// target is the member, with the credentials that it was started with.
+func (r running) target() dbclient.Target {
+	var names []string
+	for _, known := range r.product.engine.Parameters() {
+		if known.IsLive {
+			names = append(names, known.Name)
+		}
+	}
+	return dbclient.Target{
+		Address: r.address(), Username: r.product.engine.AdminUsername(), Password: r.member.AdminPassword,
+		AppUsername: r.product.engine.Username(), AppPassword: r.member.AuthPassword,
+		Parameters: strings.Join(names, ","),
+	}
+}
+
+func (r running) dial(t *testing.T, target dbclient.Target) *Connection {
+	t.Helper()
+	connection := dial(target, r.product.dialect, r.Dial)
 	t.Cleanup(func() { _ = connection.Close() }) // the server may be gone
 	return connection
 }

@@ -6,7 +6,10 @@
 // A member of an engine starts by a script of its own, boot.sh, of this form:
 //
 //	. /boot/common.sh
-//	if ! open_data ENGINE VERSION; then
+//	has_data=yes
+//	open_data ENGINE VERSION || has_data=
+//	accept_live FILE check_configuration   # both from /boot and from /live
+//	if [ -z "$has_data" ]; then
 //		record_version ENGINE VERSION
 //		initialise make_data_directory   # fills /data/init
 //	fi

@@ -7,11 +7,23 @@
 binary=$(mariadbd --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$binary" ] || refuse 1 "mariadbd doesn't say which version it is."
 
+# takes FILE tells whether the server takes its configuration with the live
+# parameters in FILE, or prints what it has against it, without the time. What it has
+# against an option of InnoDB it says, and ends with 0.
+takes() {
+	sed "s|^!include .*|!include $1|" /boot/mariadb.cnf >/run/database/check.cnf
+	failed=''
+	printed=$(mariadbd --defaults-file=/run/database/check.cnf --help --verbose 2>&1 >/dev/null) || failed=yes
+	errors=$(printf '%s\n' "$printed" | sed -n '/Aborting$/d; s/.*\[ERROR\] //p')
+	printf '%s\n' "$errors"
+	[ -z "$failed$errors" ]
+}
+
 # What is printed is advice for people who do this by hand. Errors are printed
 # elsewhere.
 make_data() {
 	exec mariadb-install-db --defaults-file=/boot/mariadb.cnf --datadir=/data/init \
-		--skip-log-bin --cross-bootstrap --skip-test-db --extra-file=/boot/initialise.sql \
+		--skip-log-bin --max-statement-time=0 --cross-bootstrap --skip-test-db --extra-file=/boot/initialise.sql \
 		--auth-root-authentication-method=socket --auth-root-socket-user=root >/dev/null
 }
 
@@ -21,7 +33,7 @@ make_data() {
 # mariadb-upgrade writes nothing to it.
 upgrade() {
 	set -- --no-defaults --socket=/run/database/upgrade.sock
-	mariadbd --defaults-file=/boot/mariadb.cnf "$2" --skip-networking --skip-grant-tables &
+	mariadbd --defaults-file=/boot/mariadb.cnf "$2" --skip-networking --skip-grant-tables --max-statement-time=0 &
 	server=$!
 	trap 'kill -TERM "$server" 2>/dev/null || :; wait "$server" || :; exit 143' TERM INT
 	until mariadb-admin "$@" ping >/dev/null 2>&1; do
@@ -37,7 +49,10 @@ upgrade() {
 
 # A new member takes no writes, until it is promoted: the configuration says so,
 # and promotion changes the row that is read below.
-if ! open_data mariadb "$binary"; then
+has_data=yes
+open_data mariadb "$binary" || has_data=
+accept_live live.cnf takes
+if [ -z "$has_data" ]; then
 	record_version mariadb "$binary"
 	initialise make_data
 fi
@@ -66,13 +81,16 @@ account() {
 
 # Every start sets the accounts from the Secrets' files, before it serves
 # anybody. It isn't logged for other members, which have the same files. The
-# role comes last; without its row, the member stays read-only.
+# role comes last; without its row, the member stays read-only. All that is done
+# without a limit of time, which is set afterwards.
+limit=$(sed -n 's/^max-statement-time=\([0-9.]*\)$/\1/p' /data/live.cnf)
 {
 	printf '%s\n' "SET SESSION sql_log_bin = OFF, sql_mode = '', old_passwords = OFF;"
 	account operator 'ALL ON *.*' /secrets/admin/password 'WITH GRANT OPTION'
 	account replicator 'REPLICATION SLAVE, BINLOG MONITOR ON *.*' /secrets/admin/password
 	account app 'ALL ON app.*' /secrets/auth/password
+	printf '%s\n' "SET GLOBAL max_statement_time = ${limit:-0};"
 	printf '%s\n' "SET GLOBAL read_only = (SELECT IF(role = 'primary', 0, 1) FROM database_manager.member WHERE id = 1);"
 } >/run/database/start.sql
 
-exec mariadbd --defaults-file=/boot/mariadb.cnf --init-file=/run/database/start.sql
+exec mariadbd --defaults-file=/boot/mariadb.cnf --max-statement-time=0 --init-file=/run/database/start.sql

@@ -3,20 +3,23 @@
 package mariadb
 
 import (
+	"slices"
 	"strconv"
 
 	"coolops.cn/database-manager/internal/engine/optionfile"
+	"coolops.cn/database-manager/internal/plan"
 )
 
-// config renders the server's option file. What a member decides for itself,
-// that is, whether it takes writes, stands in a table of its own, which the boot
-// script has the server read.
-func config() string {
-	var options []optionfile.Option
-	for _, part := range [][]optionfile.Option{places(), safety(), replication(), memory()} {
-		options = append(options, part...)
-	}
-	return optionfile.Render("mariadbd", options)
+// group is the part of an option file that the server reads.
+const group = "mariadbd"
+
+// config renders the server's option file. What comes later wins: what the spec
+// sets, and then the live parameters that the server took last. What a member
+// decides for itself, that is, whether it takes writes, stands in a table of its
+// own, which the boot script has the server read.
+func config(fixed plan.Settings) string {
+	options := slices.Concat(places(), safety(), replication(), memory(), optionfile.FromSettings(fixed))
+	return optionfile.Render(group, options) + "!include " + plan.DataDir + "/" + liveFile + "\n"
 }
 
 func places() []optionfile.Option {
@@ -84,4 +87,4 @@ func memory() []optionfile.Option {
 	}
 }
 
-const mebi = 1 << 20
+const mebi = optionfile.Mebi

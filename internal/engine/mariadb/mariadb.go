@@ -55,8 +55,8 @@ func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration, the boot script, and what is in a database
 // that is made.
-func (Engine) Files(plan.Settings) map[string]string {
-	return boot.Files(bootScript, map[string]string{"mariadb.cnf": config(), "initialise.sql": initialiseSQL})
+func (Engine) Files(fixed plan.Settings) map[string]string {
+	return boot.Files(bootScript, map[string]string{"mariadb.cnf": config(fixed), "initialise.sql": initialiseSQL})
 }
 
 // Command runs the boot script.

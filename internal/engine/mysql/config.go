@@ -3,21 +3,24 @@
 package mysql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"coolops.cn/database-manager/internal/engine/optionfile"
+	"coolops.cn/database-manager/internal/plan"
 )
 
-// config renders the server's option file. What a member decides for itself,
-// that is, whether it takes writes, stands in its data, where SET PERSIST puts
-// it, and wins over this file.
-func config() string {
-	var options []optionfile.Option
-	for _, part := range [][]optionfile.Option{places(), safety(), replication(), memory()} {
-		options = append(options, part...)
-	}
-	return optionfile.Render("mysqld", options)
+// group is the part of an option file that the server reads.
+const group = "mysqld"
+
+// config renders the server's option file. What comes later wins: what the spec
+// sets, and then the live parameters that the server took last. What a member
+// decides for itself, that is, whether it takes writes, stands in its data, where
+// SET PERSIST puts it, and wins over this file.
+func config(fixed plan.Settings) string {
+	options := slices.Concat(places(), safety(), replication(), memory(), fixedOptions(fixed))
+	return optionfile.Render(group, options) + "!include " + plan.DataDir + "/" + liveFile + "\n"
 }
 
 func places() []optionfile.Option {
@@ -87,6 +90,8 @@ func memory() []optionfile.Option {
 		{Name: "innodb-buffer-pool-size", Value: strconv.Itoa(128 * mebi)},
 		{Name: "innodb-log-buffer-size", Value: strconv.Itoa(16 * mebi)},
 		{Name: "temptable-max-ram", Value: strconv.Itoa(64 * mebi)},
+		// By default it follows from the other one's value at the start.
+		{Name: "innodb-io-capacity-max", Value: strconv.Itoa(maxIOCapacity)},
 		{Name: "performance-schema", Value: "ON"},
 		{Name: "performance-schema-digests-size", Value: "500"},
 	}
@@ -99,4 +104,4 @@ func memory() []optionfile.Option {
 	return options
 }
 
-const mebi = 1 << 20
+const mebi = optionfile.Mebi

@@ -22,6 +22,10 @@ const (
 	Socket = plan.RunDir + "/mysql.sock"
 )
 
+// MaxPasswordLength is how many bytes a password may have: over a connection
+// without TLS a client sends it as one block of RSA.
+const MaxPasswordLength = 213
+
 // The names that the boot script uses. They need no quoting in SQL, since they
 // are fixed here.
 const (
@@ -55,8 +59,8 @@ func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration, the boot script, and what is in a database
 // that is made.
-func (Engine) Files(plan.Settings) map[string]string {
-	return boot.Files(bootScript, map[string]string{"mysql.cnf": config(), "initialise.sql": initialiseSQL})
+func (Engine) Files(fixed plan.Settings) map[string]string {
+	return boot.Files(bootScript, map[string]string{"mysql.cnf": config(fixed), "initialise.sql": initialiseSQL})
 }
 
 // Command runs the boot script.

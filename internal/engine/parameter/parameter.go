@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"coolops.cn/database-manager/internal/plan"
 )
@@ -19,7 +20,10 @@ func Integer(least, most int64) plan.Values {
 		Allowed: fmt.Sprintf("a whole number, %d to %d", least, most),
 		Read: func(value string) (string, bool) {
 			number, err := strconv.ParseInt(value, 10, 64)
-			return strconv.FormatInt(number, 10), err == nil && number >= least && number <= most
+			if err != nil || number < least || number > most {
+				return "", false
+			}
+			return strconv.FormatInt(number, 10), true
 		},
 	}
 }
@@ -28,18 +32,41 @@ func Integer(least, most int64) plan.Values {
 // at least so many decimals, and with no zeros behind those.
 func Number(least, most float64, decimals int) plan.Values {
 	return plan.Values{
-		Allowed: fmt.Sprintf("a number, %v to %v", least, most),
+		Allowed: fmt.Sprintf("a number, %s to %s", plainNumber(least), plainNumber(most)),
 		Read: func(value string) (string, bool) {
 			number, err := strconv.ParseFloat(value, 64)
 			isPlain := !strings.ContainsFunc(value, func(char rune) bool { return char != '.' && (char < '0' || char > '9') })
 			if err != nil || !isPlain || number < least || number > most {
 				return "", false
 			}
-			shortest := strconv.FormatFloat(number, 'f', -1, 64)
+			shortest := plainNumber(number)
 			if padded := strconv.FormatFloat(number, 'f', decimals, 64); len(padded) > len(shortest) {
 				return padded, true
 			}
 			return shortest, true
+		},
+	}
+}
+
+func plainNumber(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
+
+// Decimal is a number within bounds that has at most so many decimals, and is
+// shown with exactly so many.
+func Decimal(least, most int64, decimals int) plan.Values {
+	return plan.Values{
+		Allowed: fmt.Sprintf("a number with up to %d decimals, %d to %d", decimals, least, most),
+		Read: func(value string) (string, bool) {
+			whole, fraction, _ := strings.Cut(value, ".")
+			number, err := strconv.ParseUint(whole, 10, 63)
+			if err != nil || len(fraction) > decimals || strings.Trim(fraction, "0123456789") != "" {
+				return "", false
+			}
+			fraction += strings.Repeat("0", decimals-len(fraction))
+			isAboveMost := int64(number) == most && strings.Trim(fraction, "0") != ""
+			if int64(number) < least || int64(number) > most || isAboveMost {
+				return "", false
+			}
+			return strconv.FormatUint(number, 10) + "." + fraction, true
 		},
 	}
 }
@@ -75,6 +102,78 @@ func OneOf(words ...string) plan.Values {
 	}
 }
 
+// SetOf is some of the words, none or all, in any case and any order, separated
+// by commas. They are shown in the order that is given here.
+func SetOf(words ...string) plan.Values {
+	return plan.Values{
+		Allowed: "any of " + strings.Join(words, ", ") + "; separated by commas",
+		Read: func(value string) (string, bool) {
+			isIn := make([]bool, len(words))
+			for word := range strings.SplitSeq(value, ",") {
+				at := slices.IndexFunc(words, func(known string) bool { return strings.EqualFold(known, strings.TrimSpace(word)) })
+				if at < 0 && value != "" {
+					return "", false
+				}
+				if at >= 0 {
+					isIn[at] = true
+				}
+			}
+			var chosen []string
+			for at, word := range words {
+				if isIn[at] {
+					chosen = append(chosen, word)
+				}
+			}
+			return strings.Join(chosen, ","), true
+		},
+	}
+}
+
+// Offset is a time zone: the system's, which is shown by the given word, or an
+// offset from UTC, +HH:MM or -HH:MM, so far to the west or the east at most.
+func Offset(system string, west, east time.Duration) plan.Values {
+	bounds := [2]string{showOffset(-west), showOffset(east)}
+	return plan.Values{
+		Allowed: fmt.Sprintf("%s, or an offset from UTC, %s to %s", system, bounds[0], bounds[1]),
+		Read: func(value string) (string, bool) {
+			if strings.EqualFold(value, system) {
+				return system, true
+			}
+			offset, isOffset := readOffset(value)
+			if !isOffset || offset < -west || offset > east {
+				return "", false
+			}
+			return showOffset(offset), true
+		},
+	}
+}
+
+func showOffset(offset time.Duration) string {
+	sign := "+"
+	if offset < 0 {
+		sign, offset = "-", -offset
+	}
+	return fmt.Sprintf("%s%02d:%02d", sign, int(offset.Hours()), int(offset.Minutes())%60)
+}
+
+// readOffset reads +H:MM, +HH:MM, and the same with a minus.
+func readOffset(value string) (time.Duration, bool) {
+	hours, minutes, _ := strings.Cut(strings.TrimLeft(value, "+-"), ":")
+	if len(value) != 1+len(hours)+1+len(minutes) || len(hours) > 2 || len(minutes) != 2 {
+		return 0, false
+	}
+	h, err := strconv.ParseUint(hours, 10, 8)
+	m, minutesErr := strconv.ParseUint(minutes, 10, 8)
+	if err != nil || minutesErr != nil || m > 59 {
+		return 0, false
+	}
+	offset := time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
+	if value[0] == '-' {
+		offset = -offset
+	}
+	return offset, true
+}
+
 // Unit is what may stand behind a number, and how many of the smallest unit it
 // means.
 type Unit struct {
@@ -102,6 +201,22 @@ func Quantity(units []Unit, base int64, anyCase bool, least, most string) plan.V
 				return "", false
 			}
 			return number.String(), true
+		},
+	}
+}
+
+// MultipleOf are those of the values that are whole multiples of a number of base
+// units, which people call by the given name.
+func MultipleOf(step int64, name string, values plan.Values) plan.Values {
+	return plan.Values{
+		Allowed: values.Allowed + ", a multiple of " + name,
+		Read: func(value string) (string, bool) {
+			shown, isAllowed := values.Read(value)
+			number, isNumber := new(big.Int).SetString(shown, 10)
+			if !isAllowed || !isNumber || new(big.Int).Rem(number, big.NewInt(step)).Sign() != 0 {
+				return "", false
+			}
+			return shown, true
 		},
 	}
 }

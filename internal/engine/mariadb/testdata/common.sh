@@ -99,20 +99,26 @@ record_version() {
 # against it goes to the user.
 require_config() {
 	report=$("$@" 2>&1) ||
-		refuse "$bad_config" "The server doesn't take its configuration: $(printf '%s\n' "$report" | tail -n 3 | tr '\n' ' ')"
+		refuse "$bad_config" "The server doesn't take its configuration: $(said "$report")"
 }
+
+# said REPORT prints the end of what a command printed, in one line.
+said() { printf '%s\n' "$1" | tail -n 3 | tr '\n' ' ' | sed 's/ *$//'; }
 
 # accept_live FILE CHECK brings the newest live parameters into use, as
 # /data/FILE. CHECK, which is given a file's name, tells whether the server takes
 # them: if it doesn't, the last ones that it took stay in use, so that no value
-# keeps a member from starting.
+# keeps a member from starting. If it doesn't take those either, it isn't the
+# parameters: CHECK may look at the whole configuration, too.
 accept_live() {
 	cat "/live/$1" >"/data/$1.new"
-	if "$2" "/data/$1.new"; then
+	if report=$("$2" "/data/$1.new" 2>&1); then
 		mv "/data/$1.new" "/data/$1"
 		return 0
 	fi
-	say "The server doesn't take the parameters in $1; the last ones that it took stay in use."
 	rm "/data/$1.new"
 	[ -e "/data/$1" ] || : >"/data/$1"
+	refused=$report
+	require_config "$2" "/data/$1"
+	say "The server doesn't take the parameters in $1, and the last ones that it took stay in use: $(said "$refused")"
 }

@@ -7,6 +7,17 @@
 binary=$(mysqld --no-defaults --version | sed -n 's/.* Ver \([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$binary" ] || refuse 1 "mysqld doesn't say which version it is."
 
+# takes FILE tells whether the server takes its configuration with the live
+# parameters in FILE, or prints what it has against it, without the time.
+takes() {
+	sed "s|^!include .*|!include $1|" /boot/mysql.cnf >/run/database/check.cnf
+	failed=''
+	printed=$(mysqld --defaults-file=/run/database/check.cnf --validate-config 2>&1) || failed=yes
+	errors=$(printf '%s\n' "$printed" | sed -n '/Aborting$/d; s/.*\[ERROR\] //p')
+	printf '%s\n' "$errors"
+	[ -z "$failed$errors" ]
+}
+
 make_data() {
 	exec mysqld --defaults-file=/boot/mysql.cnf --datadir=/data/init \
 		--initialize-insecure --init-file=/boot/initialise.sql
@@ -14,7 +25,10 @@ make_data() {
 
 # A new member takes no writes, until it is promoted: the configuration says so,
 # and promotion has the server write into its data that it is otherwise.
-if ! open_data mysql "$binary"; then
+has_data=yes
+open_data mysql "$binary" || has_data=
+accept_live live.cnf takes
+if [ -z "$has_data" ]; then
 	record_version mysql "$binary"
 	initialise make_data
 fi
