@@ -9,6 +9,7 @@ package redis
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 
 	"coolops.cn/database-manager/internal/engine/boot"
 	"coolops.cn/database-manager/internal/engine/catalog"
@@ -48,8 +49,13 @@ func NewValkey() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTy
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration and the boot script.
-func (e Engine) Files(plan.Settings) map[string]string {
-	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config()})
+func (e Engine) Files(fixed plan.Settings) map[string]string {
+	all := plan.Settings{}
+	for _, known := range e.fixedParameters() {
+		all[known.Name] = known.Default
+	}
+	maps.Copy(all, fixed)
+	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config(all)})
 }
 
 // Command runs the boot script for this engine.
