@@ -59,7 +59,7 @@ mount -t tmpfs -o mode=1777 shm "$stage/dev/shm"
 bind "$folder/termination-log" "$stage/dev/termination-log"
 
 # The pod's volumes.
-mkdir -p "$stage/secrets" "$stage/run/database"
+mkdir -p "$stage/live" "$stage/secrets" "$stage/run/database"
 bind "$data" "$stage/data"
 bind "$folder/run" "$stage/run/database"
 bind "$folder/tmp" "$stage/tmp"
