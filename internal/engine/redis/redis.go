@@ -29,6 +29,11 @@ const (
 	AdminUsername = "operator"
 )
 
+// MaxPasswordLength is how many bytes a password may have for certain. A server
+// that has no account for everybody takes no longer argument from a client that
+// hasn't proved yet who it is.
+const MaxPasswordLength = 16384
+
 //go:embed boot.sh
 var bootScript string
 
