@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,6 +34,9 @@ const database = "postgres"
 const settings = "host=localhost port=5432 user=operator password=none dbname=" + database +
 	" sslmode=disable require_auth=scram-sha-256 target_session_attrs=any"
 
+// errUnexpected says that an answer isn't one to what was asked.
+var errUnexpected = errors.New("it doesn't answer what it was asked")
+
 // ErrRefused says that the member doesn't accept the operator's credentials.
 var ErrRefused = errors.New("it refuses the operator's password")
 
@@ -40,6 +46,9 @@ const (
 	invalidPassword      = "28P01"
 	tooManyConnections   = "53300"
 	cannotConnectNow     = "57P03"
+	readOnly             = "25006"
+	undefinedObject      = "42704"
+	cantChangeParameter  = "55P02"
 )
 
 // Statements name the schema of all that they use, so that nothing that was
@@ -51,9 +60,18 @@ const (
 		pg_catalog.current_setting('server_version_num'),
 		pg_catalog.int8(pg_catalog.extract('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)`
 
+	// askSettings and askAccount are followed by names. A password that has run out
+	// is none.
+	askSettings = `SELECT name, setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) ANY (ARRAY[%s]::pg_catalog.text[])`
+	askAccount  = `SELECT rolpassword, rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil OPERATOR(pg_catalog.>) pg_catalog.now())
+		FROM pg_catalog.pg_authid WHERE rolname OPERATOR(pg_catalog.=) %s`
+
 	// askPromotion does nothing to a member that is the primary already, for
 	// which the function would fail. It doesn't wait for the end.
 	askPromotion = `SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_promote(wait => false) ELSE true END`
+
+	// askReload has the server read its configuration again.
+	askReload = `SELECT pg_catalog.pg_reload_conf()`
 )
 
 // Connection is a connection to one member. It isn't for use by several
@@ -62,6 +80,9 @@ type Connection struct {
 	config *pgconn.Config
 	// broken is why there is no configuration.
 	broken error
+	// question is what State asks, in three statements.
+	question string
+	account  account
 	// member is nil while there is no connection.
 	member *pgconn.PgConn
 }
@@ -71,7 +92,17 @@ var _ dbclient.Connection = (*Connection)(nil)
 // Dial prepares a connection to one member; the first call makes it.
 func Dial(target dbclient.Target) *Connection {
 	config, err := configure(target)
-	return &Connection{config: config, broken: err}
+	names := make([]string, 0, len(target.ParameterNames()))
+	for _, name := range target.ParameterNames() {
+		names = append(names, quoteText(name))
+	}
+	return &Connection{
+		config: config, broken: err,
+		question: strings.Join([]string{
+			askState, fmt.Sprintf(askSettings, strings.Join(names, ", ")), fmt.Sprintf(askAccount, quoteText(target.AppUsername)),
+		}, ";"),
+		account: account{name: target.AppUsername, password: target.AppPassword},
+	}
 }
 
 // configure says how to connect, which only the driver can begin to.
@@ -94,33 +125,68 @@ func configure(target dbclient.Target) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// State asks the member what it is.
+// State asks the member what it is, and what it has been told.
 func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
-	row, err := c.ask(ctx, askState)
+	tables, err := c.ask(ctx, c.question)
 	if err != nil {
 		return plan.EngineState{}, err
 	}
-	return parseState(row)
+	if len(tables) != 3 || len(tables[0]) != 1 {
+		return plan.EngineState{}, errUnexpected
+	}
+	state, err := parseState(tables[0][0])
+	if err != nil {
+		return plan.EngineState{}, err
+	}
+	state.Settings = parseSettings(tables[1])
+	state.Password = c.account.state(tables[2])
+	return state, nil
 }
 
 // Promote lets the member end its recovery: it takes writes from then on, and
 // its history has a new part. State tells when it is done.
 func (c *Connection) Promote(ctx context.Context) error {
-	row, err := c.ask(ctx, askPromotion)
+	tables, err := c.ask(ctx, askPromotion)
 	if err != nil {
 		return err
 	}
-	if len(row) != 1 || row[0] != "t" {
+	if len(tables) != 1 || len(tables[0]) != 1 || tables[0][0][0] != "t" {
 		return errors.New("it can't be told to promote itself")
 	}
 	return nil
 }
 
-// Configure sets parameters in the running server.
-func (c *Connection) Configure(context.Context, plan.Settings) error { return nil }
+// Configure sets parameters in the running server, each by itself: one that is
+// refused keeps no other back. State tells a moment later, when the sessions have
+// heard of them.
+func (c *Connection) Configure(ctx context.Context, settings plan.Settings) error {
+	var refused error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		_, err := c.ask(ctx, fmt.Sprintf("ALTER SYSTEM SET %s = %s", quoteName(name), quoteText(settings[name])))
+		reason, isRefused := refusal(err)
+		switch {
+		case isRefused && refused == nil:
+			refused = &dbclient.Refusal{Reason: fmt.Sprintf("%s = %s: %s", name, settings[name], reason)}
+		case err != nil && !isRefused:
+			return err
+		}
+	}
+	if _, err := c.ask(ctx, askReload); err != nil {
+		return err
+	}
+	return refused
+}
 
-// SetPassword gives the application's account the password of the target.
-func (c *Connection) SetPassword(context.Context) error { return nil }
+// refusal returns what the server has against a statement that isn't in the state
+// of the server, but in the statement: a wrong name, or a wrong value.
+func refusal(err error) (string, bool) {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return "", false
+	}
+	class := answer.Code[:min(2, len(answer.Code))]
+	return answer.Message, class == "22" || class == "42" || answer.Code == cantChangeParameter
+}
 
 // Close ends the connection.
 func (c *Connection) Close() error {
@@ -134,25 +200,30 @@ func (c *Connection) Close() error {
 	return err
 }
 
-// ask runs a statement that gives one row.
-func (c *Connection) ask(ctx context.Context, statement string) ([]string, error) {
+// ask runs statements, and returns what each gives, as rows of columns.
+func (c *Connection) ask(ctx context.Context, statements string) ([][][]string, error) {
 	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	results, err := c.member.Exec(ctx, statement).ReadAll()
+	results, err := c.member.Exec(ctx, statements).ReadAll()
 	if err != nil {
 		return nil, describe(err)
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 {
-		return nil, errors.New("it doesn't answer what it was asked")
+	var tables [][][]string
+	for _, result := range results {
+		var rows [][]string
+		for _, values := range result.Rows {
+			var row []string
+			for _, value := range values {
+				row = append(row, string(value))
+			}
+			rows = append(rows, row)
+		}
+		tables = append(tables, rows)
 	}
-	var row []string
-	for _, value := range results[0].Rows[0] {
-		row = append(row, string(value))
-	}
-	return row, nil
+	return tables, nil
 }
 
 // connect makes the connection where there is none, or none any more.
@@ -194,6 +265,24 @@ func parseState(row []string) (plan.EngineState, error) {
 	return state, nil
 }
 
+// parseSettings reads the answer to askSettings.
+func parseSettings(rows [][]string) string {
+	settings := plan.Settings{}
+	for _, row := range rows {
+		settings[row[0]] = row[1]
+	}
+	return settings.String()
+}
+
+// answerError is what the server answered, in words for a status. The answer
+// itself is behind it.
+type answerError struct {
+	error
+	answer *pgconn.PgError
+}
+
+func (e answerError) Unwrap() []error { return []error{e.error, e.answer} }
+
 // describe words an error for the status of a database: without addresses or
 // ports, which change from one attempt to the next, and without anything that
 // the server was sent.
@@ -202,7 +291,7 @@ func describe(err error) error {
 	var network net.Error
 	switch {
 	case errors.As(err, &answer):
-		return describeAnswer(answer.Code)
+		return answerError{describeAnswer(answer.Code), answer}
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err), errors.As(err, &network) && network.Timeout():
 		return fmt.Errorf("no answer within %s", callLimit)
 	default:
@@ -216,6 +305,8 @@ func describeAnswer(code string) error {
 		return ErrRefused
 	case cannotConnectNow:
 		return errors.New("it takes no connections yet, or no more: it starts or stops")
+	case readOnly:
+		return errors.New("it takes no writes")
 	case tooManyConnections:
 		return errors.New("it has no connection left")
 	default:

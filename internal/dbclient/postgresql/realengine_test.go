@@ -7,6 +7,7 @@ package postgresql
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,11 +39,18 @@ func newMember(t *testing.T, version string) enginetest.Member {
 		t.Fatalf("there is no version %s", version)
 	}
 	return enginetest.Member{
-		Image: image, Files: engine.New().Files(nil), Command: engine.New().Command(),
+		Image: image, Files: engine.New().Files(nil), LiveFiles: liveFiles(nil), Command: engine.New().Command(),
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 		Env:  map[string]string{plan.TopologyStateVariable: "new"},
 		Data: filepath.Join(t.TempDir(), "data"),
 	}
+}
+
+// liveFiles are those with the live parameters, of which some aren't as usual.
+func liveFiles(others plan.Settings) map[string]string {
+	live := plan.LiveDefaults(engine.New().Parameters())
+	maps.Copy(live, others)
+	return engine.New().LiveFiles(live)
 }
 
 // start starts a member, and waits until it serves.
@@ -74,7 +82,15 @@ func restart(running *enginetest.Running) {
 // dial makes the operator's connection to a member.
 func dial(t *testing.T, running *enginetest.Running, password string) *Connection {
 	t.Helper()
-	connection := Dial(dbclient.Target{Address: address, Username: engine.AdminUsername, Password: password})
+	return dialFor(t, running, dbclient.Target{Password: password})
+}
+
+// dialFor makes the operator's connection to a member, of one that knows what the
+// member should have.
+func dialFor(t *testing.T, running *enginetest.Running, target dbclient.Target) *Connection {
+	t.Helper()
+	target.Address, target.Username = address, engine.AdminUsername
+	connection := Dial(target)
 	if connection.broken != nil {
 		t.Fatal(connection.broken)
 	}
@@ -374,8 +390,9 @@ func TestTheConfigurationIsAcceptedWhole(t *testing.T) {
 		if refused != "" {
 			t.Errorf("it doesn't apply\n%s", refused)
 		}
-		lines := strings.Count(member.Files["postgresql.conf"], "\n")
-		if got := superuser.mustQuery("SELECT count(*) FROM pg_file_settings WHERE sourcefile = '/boot/postgresql.conf'"); got != strconv.Itoa(lines) {
+		// One line of the first file includes the other.
+		lines := strings.Count(member.Files["postgresql.conf"], "\n") - 1 + strings.Count(member.LiveFiles["live.conf"], "\n")
+		if got := superuser.mustQuery("SELECT count(*) FROM pg_file_settings WHERE sourcefile IN ('/boot/postgresql.conf', '/data/live.conf')"); got != strconv.Itoa(lines) {
 			t.Errorf("it read %s settings of %d", got, lines)
 		}
 		if got := superuser.mustQuery("SELECT current_setting('data_checksums'), current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes')"); got != "on\non\non\non" {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +33,24 @@ var ErrRefused = errors.New("it refuses the operator's password")
 func SilenceDriver() { logging.Disable() }
 
 // Connection is a connection to one member.
-type Connection struct{ client *goredis.Client }
+type Connection struct {
+	client  *goredis.Client
+	account account
+	// parameters are the names of those whose values State gives.
+	parameters []string
+}
 
 var _ dbclient.Connection = (*Connection)(nil)
 
 // Dial prepares a connection to one member; the first call makes it.
-func Dial(target dbclient.Target) *Connection {
-	return &Connection{client: goredis.NewClient(optionsFor(target))}
+func Dial(target dbclient.Target) *Connection { return connectionTo(target, optionsFor(target)) }
+
+func connectionTo(target dbclient.Target, options *goredis.Options) *Connection {
+	return &Connection{
+		client:     goredis.NewClient(options),
+		account:    accountOf(target),
+		parameters: target.ParameterNames(),
+	}
 }
 
 func optionsFor(target dbclient.Target) *goredis.Options {
@@ -60,16 +73,44 @@ func optionsFor(target dbclient.Target) *goredis.Options {
 	}
 }
 
-// State asks for an answer to PING, and for what the member is.
+// State asks for an answer to PING, for what the member is, and for what it has
+// been told.
 func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
-	if err := c.client.Ping(ctx).Err(); err != nil {
+	var info *goredis.StringCmd
+	var account *goredis.Cmd
+	settings := goredis.NewMapStringStringCmd(ctx, asWords("CONFIG", "GET", c.parameters...)...)
+	// The error is that of the first command that fails.
+	_, err := c.client.Pipelined(ctx, func(pipeline goredis.Pipeliner) error {
+		pipeline.Ping(ctx)
+		info = pipeline.Info(ctx, "server", "replication", "persistence")
+		if len(c.parameters) > 0 {
+			_ = pipeline.Process(ctx, settings) // it is only queued
+		}
+		if c.account.name != "" {
+			account = pipeline.Do(ctx, "ACL", "GETUSER", c.account.name)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, goredis.Nil) {
 		return plan.EngineState{}, describe(err)
 	}
-	info, err := c.client.Info(ctx, "server", "replication", "persistence").Result()
+	state, err := parseInfo(info.Val())
 	if err != nil {
-		return plan.EngineState{}, describe(err)
+		return plan.EngineState{}, err
 	}
-	return parseInfo(info)
+	state.Settings = plan.Settings(settings.Val()).String()
+	if account != nil {
+		state.Password = c.account.password(account.Val())
+	}
+	return state, nil
+}
+
+func asWords(command, subcommand string, others ...string) []any {
+	words := []any{command, subcommand}
+	for _, word := range others {
+		words = append(words, word)
+	}
+	return words
 }
 
 // Promote lets the member follow nobody any more, and then has it write down
@@ -84,11 +125,22 @@ func (c *Connection) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Configure sets parameters in the running server.
-func (c *Connection) Configure(context.Context, plan.Settings) error { return nil }
-
-// SetPassword gives the application's account the password of the target.
-func (c *Connection) SetPassword(context.Context) error { return nil }
+// Configure sets parameters in the running server, each by itself: one that is
+// refused keeps no other back.
+func (c *Connection) Configure(ctx context.Context, settings plan.Settings) error {
+	var refused error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		err := c.client.ConfigSet(ctx, name, settings[name]).Err()
+		reason, isRefused := refusal(err)
+		switch {
+		case isRefused && refused == nil:
+			refused = &dbclient.Refusal{Reason: fmt.Sprintf("%s = %s: %s", name, settings[name], reason)}
+		case err != nil && !isRefused:
+			return describe(err)
+		}
+	}
+	return refused
+}
 
 // Close ends the connection.
 func (c *Connection) Close() error { return c.client.Close() }
@@ -122,12 +174,25 @@ func parseInfo(info string) (plan.EngineState, error) {
 	return state, nil
 }
 
+// refusal returns what the server has against a command that it was given; false
+// if the error is another one.
+func refusal(err error) (string, bool) {
+	var answer goredis.Error
+	if !errors.As(err, &answer) {
+		return "", false
+	}
+	return strings.CutPrefix(answer.Error(), "ERR ")
+}
+
 // describe words an error for the status of a database: without addresses or
 // ports, which change from one attempt to the next, and without anything that
 // the server was sent.
 func describe(err error) error {
 	var network net.Error
+	_, isRefusal := refusal(err)
 	switch {
+	case isRefusal:
+		return errors.New("it answers ERR")
 	case goredis.HasErrorPrefix(err, "WRONGPASS"), goredis.HasErrorPrefix(err, "NOAUTH"), goredis.HasErrorPrefix(err, "NOPERM"):
 		return ErrRefused
 	case goredis.HasErrorPrefix(err, "LOADING"):

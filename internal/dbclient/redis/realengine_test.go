@@ -39,10 +39,15 @@ type server struct {
 
 // forEach runs a test against every version of both engines; against the newest
 // of each, where tests are to be short.
-func forEach(t *testing.T, test func(*testing.T, server)) {
+func forEach(t *testing.T, test func(*testing.T, server)) { forSome(t, testing.Short(), test) }
+
+// forEveryOne runs a test against every version of both engines.
+func forEveryOne(t *testing.T, test func(*testing.T, server)) { forSome(t, false, test) }
+
+func forSome(t *testing.T, isShort bool, test func(*testing.T, server)) {
 	for _, family := range []engine.Engine{engine.New(), engine.NewValkey()} {
 		versions := family.Versions()
-		if testing.Short() {
+		if isShort {
 			versions = versions[len(versions)-1:]
 		}
 		for _, version := range versions {
@@ -58,7 +63,7 @@ func forEach(t *testing.T, test func(*testing.T, server)) {
 // member is what runs the server; data may be the folder of an earlier one.
 func (s server) member(data string, state plan.TopologyState) enginetest.Member {
 	member := enginetest.Member{
-		Image: s.image, Files: s.Files(nil), Command: s.Command(), Data: data,
+		Image: s.image, Files: s.Files(nil), LiveFiles: s.LiveFiles(plan.LiveDefaults(s.Parameters())), Command: s.Command(), Data: data,
 		AuthPassword: appPassword, AdminPassword: adminPassword,
 	}
 	if state != "" {
@@ -94,10 +99,18 @@ func (s server) restart(running *enginetest.Running) {
 // dial connects to a member as the operator does.
 func dial(t *testing.T, running *enginetest.Running, password string) *Connection {
 	t.Helper()
+	return dialFor(t, running, dbclient.Target{Password: password})
+}
+
+// dialFor connects to a member as the operator does, which knows what the member
+// should have.
+func dialFor(t *testing.T, running *enginetest.Running, target dbclient.Target) *Connection {
+	t.Helper()
 	SilenceDriver()
-	options := optionsFor(dbclient.Target{Address: address, Username: engine.AdminUsername, Password: password})
+	target.Address, target.Username = address, engine.AdminUsername
+	options := optionsFor(target)
 	options.Dialer = running.Dial
-	connection := &Connection{client: goredis.NewClient(options)}
+	connection := connectionTo(target, options)
 	t.Cleanup(func() { _ = connection.Close() })
 	return connection
 }

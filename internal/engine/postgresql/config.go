@@ -3,6 +3,7 @@
 package postgresql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,12 +16,13 @@ const accessFile = "pg_hba.conf"
 // setting is one line of the configuration file.
 type setting struct{ name, value string }
 
-// config renders the configuration that comes from the spec. What a member
-// decides for itself, and keeps with its data by ALTER SYSTEM, stands in
-// postgresql.auto.conf. What isn't here is as the server has it by default:
-// among that is all that makes a commit durable.
-func config() string {
-	return render([]setting{
+// config renders the configuration that a member is restarted for, with those of
+// the parameters that aren't live which the spec sets. The others are in a file
+// that it includes. What a member decides for itself, and keeps with its data by
+// ALTER SYSTEM, stands in postgresql.auto.conf. What isn't here is as the server
+// has it by default: among that is all that makes a commit durable.
+func config(fixed plan.Settings) string {
+	return render(slices.Concat([]setting{
 		{"listen_addresses", "*"},
 		{"port", strconv.Itoa(Port)},
 		{"unix_socket_directories", plan.RunDir},
@@ -40,10 +42,8 @@ func config() string {
 		{"wal_level", "replica"},
 		{"max_wal_senders", "20"},
 		{"hot_standby", "on"},
-		// What the log of changes takes of the volume has bounds: the first between
-		// two checkpoints, the others for members that have fallen behind.
-		{"max_wal_size", "512MB"},
-		{"min_wal_size", "80MB"},
+		// What the log of changes takes of the volume for members that have fallen
+		// behind has bounds.
 		{"wal_keep_size", "256MB"},
 		{"max_slot_wal_keep_size", "1GB"},
 
@@ -59,7 +59,7 @@ func config() string {
 
 		{"lc_messages", "C"},
 		{"default_text_search_config", "pg_catalog.english"},
-	})
+	}, lines(fixed), []setting{{"include", plan.DataDir + "/" + liveFile}}))
 }
 
 func render(settings []setting) string {

@@ -33,6 +33,10 @@ const (
 	Database = "app"
 )
 
+// MaxPasswordLength is how many bytes a password may have for certain; the server
+// itself has no limit.
+const MaxPasswordLength = 16384
+
 //go:embed boot.sh
 var bootScript string
 
@@ -51,8 +55,8 @@ func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypePost
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration, who may connect, and the boot script.
-func (Engine) Files(plan.Settings) map[string]string {
-	return boot.Files(bootScript, map[string]string{"postgresql.conf": config(), accessFile: access})
+func (Engine) Files(fixed plan.Settings) map[string]string {
+	return boot.Files(bootScript, map[string]string{"postgresql.conf": config(fixed), accessFile: access})
 }
 
 // Command runs the boot script.

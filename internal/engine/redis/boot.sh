@@ -15,7 +15,22 @@ make_data() {
 	printf '%s\n' 'dir /data/db' 'aclfile /data/db/users.acl' 'replicaof 127.0.0.1 1' >/data/init/server.conf
 }
 
-if ! open_data "$engine" "$version"; then
+# check_config FILE tells whether the server takes all that a file sets. It reads
+# one line behind it that no server takes, so that it says so and ends; if it
+# gets as far as that, it has taken the rest.
+check_config() {
+	answer=$("$engine-server" "$1" --end-of-configuration 2>&1) || :
+	case $answer in
+	*">>> 'end-of-configuration"*) return 0 ;;
+	esac
+	printf '%s\n' "$answer" >&2
+	return 1
+}
+
+if open_data "$engine" "$version"; then has_data=true; else has_data=false; fi
+require_config check_config "/boot/$engine.conf"
+accept_live live.conf check_config
+if [ "$has_data" = false ]; then
 	record_version "$engine" "$version"
 	initialise make_data
 fi
@@ -40,6 +55,6 @@ operator=$(sha256sum </secrets/admin/password | cut -c1-64)
 } >/data/db/users.acl.new
 mv /data/db/users.acl.new /data/db/users.acl
 
-# Given as an argument, the include wins over whatever a rewrite has written
-# into server.conf, so the spec stays in charge of what it sets.
-exec "$engine-server" /data/db/server.conf --include "/boot/$engine.conf"
+# Given as arguments, the includes win over whatever a rewrite has written into
+# server.conf, so the spec stays in charge of what it sets.
+exec "$engine-server" /data/db/server.conf --include "/boot/$engine.conf" --include /data/live.conf

@@ -3,8 +3,11 @@
 package redis
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"coolops.cn/database-manager/internal/plan"
 )
 
 // directive is one line of a configuration file.
@@ -13,14 +16,13 @@ type directive struct {
 	values []string
 }
 
-// config renders the configuration that comes from the spec. What a member
-// decides for itself, and keeps with its data, stands in server.conf, which the
-// boot script makes.
-//
-// maxmemory isn't set: a Redis that evicts keys, or refuses writes, by a number
-// that its owner didn't choose is a surprise; the memory limit is the owner's.
-func config() string {
-	return render([]directive{
+// config renders the configuration that a member is restarted for, with the
+// parameters that aren't live. What a member decides for itself, and keeps with
+// its data, stands in server.conf, which the boot script makes. CONFIG REWRITE
+// writes much else into it, too, so that each parameter has a line here, whether
+// the spec sets it or not.
+func config(fixed plan.Settings) string {
+	return render(slices.Concat([]directive{
 		{"port", []string{strconv.Itoa(Port)}},
 		// All addresses of both families, the second one if there is any.
 		{"bind", []string{"*", "-::*"}},
@@ -30,15 +32,11 @@ func config() string {
 		{"daemonize", []string{"no"}},
 		// Standard output, which is the container's log.
 		{"logfile", []string{""}},
-		{"tcp-keepalive", []string{"60"}},
 		// The append-only file supersedes snapshots. A database without storage
 		// has one too: its data goes with the pod, and not before.
 		{"save", []string{""}},
 		{"appendonly", []string{"yes"}},
-		// At most one second of writes is lost if the node fails; none if only
-		// the process does.
-		{"appendfsync", []string{"everysec"}},
-	})
+	}, directives(fixed)))
 }
 
 func render(directives []directive) string {

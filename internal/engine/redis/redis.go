@@ -9,6 +9,7 @@ package redis
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 
 	"coolops.cn/database-manager/internal/engine/boot"
 	"coolops.cn/database-manager/internal/engine/catalog"
@@ -27,6 +28,11 @@ const (
 	// AdminUsername is the operator's account.
 	AdminUsername = "operator"
 )
+
+// MaxPasswordLength is how many bytes a password may have for certain. A server
+// that has no account for everybody takes no longer argument from a client that
+// hasn't proved yet who it is.
+const MaxPasswordLength = 16384
 
 //go:embed boot.sh
 var bootScript string
@@ -48,8 +54,13 @@ func NewValkey() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTy
 func (Engine) Port() int32 { return Port }
 
 // Files returns the configuration and the boot script.
-func (e Engine) Files(plan.Settings) map[string]string {
-	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config()})
+func (e Engine) Files(fixed plan.Settings) map[string]string {
+	all := plan.Settings{}
+	for _, known := range e.fixedParameters() {
+		all[known.Name] = known.Default
+	}
+	maps.Copy(all, fixed)
+	return boot.Files(bootScript, map[string]string{string(e.Type()) + ".conf": config(all)})
 }
 
 // Command runs the boot script for this engine.
