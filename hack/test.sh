@@ -35,6 +35,7 @@
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
 #   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
 #   E2E_FIGURES                  file that the tests add what they measured to
+#   E2E_NEXT_IMAGE               image of the operator's next build, with another pod template
 #   E2E_FULL                     set for e2e-full
 #   EXAMPLES_KUBECONFIG          administrator's kubeconfig of the examples' cluster
 #   EXAMPLES_AUDIT_LOG           that cluster's audit log, a JSON object a line
@@ -113,15 +114,19 @@ step_lint() {
 	git ls-files '*.sh' .ci/run | xargs shellcheck
 	go vet ./...
 	go vet -tags=realengine,integration,faults,e2e,examples,readme ./...
+	go vet -tags=successor ./internal/objects/
 	in_localcluster go vet -tags=e2e ./...
 	go build -modfile=hack/tools/lint/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
+	bin/golangci-lint run --build-tags=successor ./internal/objects/...
 	in_localcluster ../bin/golangci-lint run --config=../.golangci.yml ./...
 }
 
 step_unit() {
 	hack/tools.sh gcc
 	run_tests unit -race ./...
+	# What the next build renders, of which a release has nothing.
+	run_tests unit-successor -race -tags=successor ./internal/objects/
 	(
 		cd localcluster
 		export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
@@ -193,7 +198,8 @@ run_e2e() {
 	local name=test-$1-${id}
 	shift
 	cluster_up "${name}" --audit-log
-	bin/localcluster --name "${name}" load-image bin/database-manager.tar
+	hack/build.sh next
+	bin/localcluster --name "${name}" load-image bin/database-manager.tar bin/database-manager-next.tar
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
 	# As talkative as it can be: the tests look for passwords in what it says.
 	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
@@ -203,6 +209,7 @@ run_e2e() {
 	E2E_KUBECONFIG=$(kubeconfig "${name}")
 	E2E_AUDIT_LOG=$(audit_log "${name}")
 	export E2E_KUBECONFIG E2E_AUDIT_LOG E2E_FIGURES=${results}/figures
+	export E2E_NEXT_IMAGE=coolops.cn/database-manager:next
 	# Most of them wait most of the time.
 	run_tests e2e -tags=e2e -parallel=5 "$@" ./test/e2e/ || {
 		[[ ! -e ${E2E_FIGURES} ]] || cat "${E2E_FIGURES}"

@@ -22,6 +22,8 @@ func wanted() *appsv1apply.DeploymentApplyConfiguration {
 		WithSpec(appsv1apply.DeploymentSpec().WithReplicas(1).
 			WithTemplate(corev1apply.PodTemplateSpec().WithSpec(corev1apply.PodSpec().
 				WithEnableServiceLinks(false).
+				WithTopologySpreadConstraints(corev1apply.TopologySpreadConstraint().WithTopologyKey("zone").WithWhenUnsatisfiable(corev1.DoNotSchedule).WithMaxSkew(1)).
+				WithTolerations(corev1apply.Toleration().WithKey("databases")).
 				WithVolumes(corev1apply.Volume().WithName("tmp").WithEmptyDir(corev1apply.EmptyDirVolumeSource())).
 				WithContainers(corev1apply.Container().WithName("database").WithImage("redis:8.0").
 					WithCommand("run", "it").
@@ -40,7 +42,9 @@ func found() *appsv1.Deployment {
 			Replicas: new(int32(1)), MinReadySeconds: 0,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				EnableServiceLinks: new(false), RestartPolicy: corev1.RestartPolicyAlways,
-				Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1}},
+				Tolerations:               []corev1.Toleration{{Key: "databases"}},
+				Volumes:                   []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 				Containers: []corev1.Container{{
 					Name: "database", Image: "redis:8.0", Command: []string{"run", "it"},
 					ImagePullPolicy: corev1.PullIfNotPresent, VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
@@ -65,6 +69,17 @@ func TestDriftIs(t *testing.T) {
 		"none where others added an owner": {func(d *appsv1.Deployment) {
 			d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{UID: "second"})
 		}, ""},
+		"none where others added a constraint": {func(d *appsv1.Deployment) {
+			pod := &d.Spec.Template.Spec
+			pod.TopologySpreadConstraints = append([]corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: corev1.ScheduleAnyway}}, pod.TopologySpreadConstraints...)
+		}, ""},
+		"a constraint that was changed": {func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.TopologySpreadConstraints[0].MaxSkew = 2
+		}, "spec.template.spec.topologySpreadConstraints[0].maxSkew"},
+		"a toleration that was added": {func(d *appsv1.Deployment) {
+			pod := &d.Spec.Template.Spec
+			pod.Tolerations = append(pod.Tolerations, corev1.Toleration{Key: "more"})
+		}, "spec.template.spec.tolerations"},
 		"a label that is gone":      {func(d *appsv1.Deployment) { d.Labels = nil }, "metadata.labels"},
 		"an owner that is gone":     {func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "other" }, "metadata.ownerReferences[0]"},
 		"a number that was changed": {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, "spec.replicas"},

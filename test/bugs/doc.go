@@ -15,8 +15,11 @@
 //	rabbitmq #968: a key of an annotation is replaced by another, and both remain
 //		internal/objects TestEveryFieldOfASpecShowsInTheChildrenAndGoesWithoutATrace
 //		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a key of a peer's selector, for another"
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "an annotation of it, for another"
+//		test/integration TestAServiceKeepsWhatOthersAddedAndItsAddress
 //	cass-operator #330: a label that is taken out stays
 //		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a peer"
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a label of pods, for another"
 //		test/integration TestWhatTheSpecNoLongerSaysIsRemovedAndWhatOthersAddedStays
 //		test/integration TestWhatAnEarlierIntentSetIsRemoved
 //	cockroach #927: annotations that are set to null stay
@@ -30,7 +33,8 @@
 //		test/integration TestAStatusSaysWhatIsWrongAndWhatIsAsked "where replication is asked for"
 //	solr-operator #673: what a setting brought into being stays when it is turned off
 //		internal/plan TestThePlanOf "an old ConfigMap goes once no member has it mounted"
-//		waits for optional Services (service.type, replicas): no field makes or unmakes a whole child yet
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a Service with a load balancer"
+//		waits for optional Services (replicas): no field makes or unmakes a whole child yet
 //	StarRocks #68: a configuration changes, and the pods go on with the old one
 //		internal/objects TestOtherFilesAreAnotherConfigMapAndAnotherTemplate
 //		test/integration TestAMemberWithAVolumeIsReplacedWhenTheSpecChanges

@@ -10,6 +10,7 @@
 //	E2E_KUBECONFIG  the administrator's kubeconfig
 //	E2E_AUDIT_LOG   the API server's audit log, a JSON object a line
 //	E2E_FIGURES     a file that measurements are added to
+//	E2E_NEXT_IMAGE  the image of the operator's next build, which a node has
 //	E2E_FULL        set to lead every engine through its whole life, and not
 //	                only the first of them; make e2e-full sets it
 //
@@ -35,6 +36,8 @@
 //	a volume is lost                             TestEngines/*/durable (losesItsVolume)
 //	a quiet restart of the operator              TestDatabasesThatAreReadyCostNothing,
 //	                                             integration: TestAtRestThereIsNoRequestAndARestartWritesNothing
+//	a quiet upgrade                              TestTheNextBuildTouchesNoDatabase,
+//	                                             integration: TestTheCRDOfTheReleaseBeforeIsReplacedUnderDatabasesThatRun
 //	idle is idle                                 TestDatabasesThatAreReadyCostNothing,
 //	                                             faults: TestAtRestThereIsNoRequest
 //	bad specs are refused                        integration: TestRefusals

@@ -38,6 +38,8 @@ type environment struct {
 	auditLog string
 	// figures is the path of the file that measurements are added to.
 	figures string
+	// nextImage is the image of the operator's next build.
+	nextImage string
 }
 
 // operatorNamespace is where the operator runs.
@@ -63,9 +65,10 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 	config.QPS = -1 // the API server has fairness of its own
 	e := environment{
 		config: config, isFull: os.Getenv("E2E_FULL") != "", auditLog: os.Getenv("E2E_AUDIT_LOG"), figures: os.Getenv("E2E_FIGURES"),
+		nextImage: os.Getenv("E2E_NEXT_IMAGE"),
 	}
-	if e.auditLog == "" || e.figures == "" {
-		return environment{}, errors.New("E2E_AUDIT_LOG and E2E_FIGURES are not both set: run make test-e2e")
+	if e.auditLog == "" || e.figures == "" || e.nextImage == "" {
+		return environment{}, errors.New("E2E_AUDIT_LOG, E2E_FIGURES and E2E_NEXT_IMAGE are not all set: run make test-e2e")
 	}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return environment{}, fmt.Errorf("make a client: %w", err)

@@ -34,6 +34,45 @@ func crowd() (count int, restTime time.Duration) {
 func TestDatabasesThatAreReadyCostNothing(t *testing.T) {
 	namespace := newNamespace(t)
 	count, restTime := crowd()
+	createCrowd(t, namespace, count)
+	before, rest := allVersions(t, namespace), time.Now()
+	<-time.After(restTime)
+	for _, entry := range operatorRequests(t, rest) {
+		// What an earlier test has left may still be on its way out.
+		isOthers := entry.ObjectRef.Namespace != "" && entry.ObjectRef.Namespace != namespace
+		if entry.ObjectRef.Resource != "leases" && entry.Verb != "watch" && !isOthers {
+			t.Errorf("at rest the operator sent %s", entry)
+		}
+	}
+	expectVersions(t, namespace, before, "at rest")
+
+	restarted := time.Now()
+	restartOperator(t)
+	expectUntouched(t, namespace, before, restarted, "after a restart of the operator")
+}
+
+// expectUntouched waits until an operator that was started anew has served a new
+// database, which it returns, and come to rest: by then it has looked at all that
+// there were, and changed none.
+func expectUntouched(t *testing.T, namespace string, before map[string]string, restarted time.Time, when string) database {
+	t.Helper()
+	other := database{engine: anyEngine(), namespace: newNamespace(t), name: "other"}
+	other.create(t)
+	other.waitReady(t)
+	awaitCalm(t)
+	for _, entry := range operatorRequests(t, restarted) {
+		if entry.IsWrite() && entry.ObjectRef.Namespace == namespace {
+			t.Errorf("%s the operator wrote %s", when, entry)
+		}
+	}
+	expectVersions(t, namespace, before, when)
+	return other
+}
+
+// createCrowd creates databases, every other one with storage, and waits until
+// all are ready and the operator is at rest.
+func createCrowd(t *testing.T, namespace string, count int) []database {
+	t.Helper()
 	begun := time.Now()
 	var databases []database
 	for i := range count {
@@ -50,29 +89,7 @@ func TestDatabasesThatAreReadyCostNothing(t *testing.T) {
 	}
 	record(t, fmt.Sprintf("apply to ready of %d databases at once", count), time.Since(begun))
 	awaitCalm(t)
-	before, rest := allVersions(t, namespace), time.Now()
-	<-time.After(restTime)
-	for _, entry := range operatorRequests(t, rest) {
-		// What an earlier test has left may still be on its way out.
-		isOthers := entry.ObjectRef.Namespace != "" && entry.ObjectRef.Namespace != namespace
-		if entry.ObjectRef.Resource != "leases" && entry.Verb != "watch" && !isOthers {
-			t.Errorf("at rest the operator sent %s", entry)
-		}
-	}
-	expectVersions(t, namespace, before, "at rest")
-
-	restarted := time.Now()
-	restartOperator(t)
-	other := database{engine: anyEngine(), namespace: newNamespace(t), name: "other"}
-	other.create(t)
-	other.waitReady(t)
-	awaitCalm(t)
-	for _, entry := range operatorRequests(t, restarted) {
-		if entry.IsWrite() && entry.ObjectRef.Namespace == namespace {
-			t.Errorf("a restart wrote %s", entry)
-		}
-	}
-	expectVersions(t, namespace, before, "after a restart of the operator")
+	return databases
 }
 
 // operatorRequests are the operator's requests since a moment.

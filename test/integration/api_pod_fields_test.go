@@ -15,9 +15,10 @@ func withField(field string) string {
 	return `{deploymentName: orders, dbtype: redis, ` + field + `}`
 }
 
-// longKey is a key of a label of just that many characters.
-func longKey(domain, name int) string {
-	return strings.Repeat("d", domain-4) + ".com/" + strings.Repeat("k", name)
+// longKey is the key of a label with a name of 63 characters, the most, and a
+// domain of so many.
+func longKey(domain int) string {
+	return strings.Repeat("d", domain-4) + ".com/" + strings.Repeat("k", 63)
 }
 
 // refusedPodFields are wrong values of the fields about the Service and the
@@ -68,7 +69,7 @@ func refusedPodFields() map[string]string {
 	} {
 		for what, key := range map[string]string{
 			"an empty key": "", "a blank in a key": "a b", "two slashes in a key": "a/b/c", "a key of 64 characters": strings.Repeat("a", 64),
-			"a key of 318 characters": longKey(254, 63),
+			"a key of 318 characters": longKey(254),
 		} {
 			fields[field+" with "+what] = fmt.Sprintf(shape, key)
 		}
@@ -88,7 +89,7 @@ var refusedTolerations = map[string]string{
 	"nothing in it":                     `{}`,
 	"a value and no key":                `{value: "yes"}`,
 	"a key with a blank":                `{key: "a b"}`,
-	"a key of 318 characters":           `{key: ` + longKey(254, 63) + `}`,
+	"a key of 318 characters":           `{key: ` + longKey(254) + `}`,
 	"an operator that doesn't exist":    `{key: a, operator: Gt}`,
 	"a value beside Exists":             `{key: a, operator: Exists, value: "yes"}`,
 	"a value with a blank":              `{key: a, value: "oh yes"}`,
@@ -107,7 +108,7 @@ var refusedSpreads = map[string]string{
 	"a skew of 0":                            `{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}`,
 	"a key with a blank":                     `{maxSkew: 1, topologyKey: "a zone", whenUnsatisfiable: DoNotSchedule}`,
 	"an empty key":                           `{maxSkew: 1, topologyKey: "", whenUnsatisfiable: DoNotSchedule}`,
-	"a key of 318 characters":                `{maxSkew: 1, topologyKey: ` + longKey(254, 63) + `, whenUnsatisfiable: DoNotSchedule}`,
+	"a key of 318 characters":                `{maxSkew: 1, topologyKey: ` + longKey(254) + `, whenUnsatisfiable: DoNotSchedule}`,
 	"an action that doesn't exist":           `{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Wait}`,
 	"a selector, which is always the same":   `{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}`,
 	"an action missing, and a skew negative": `{maxSkew: -1, topologyKey: zone}`,
@@ -139,26 +140,26 @@ func acceptedPodFields() map[string]string {
 		"a Service with nothing said":         `service: {}`,
 		"16 annotations of a Service":         `service: {annotations: {` + manyLabels(16) + `}}`,
 		"no annotations of a Service":         `service: {annotations: {}}`,
-		"an annotation of 2048 characters":    `service: {annotations: {` + longKey(253, 63) + `: ` + strings.Repeat("a", 2048) + `}}`,
+		"an annotation of 2048 characters":    `service: {annotations: {` + longKey(253) + `: ` + strings.Repeat("a", 2048) + `}}`,
 		"16 labels of nodes":                  `nodeSelector: {` + manyLabels(16) + `}`,
 		"labels that nodes have":              `nodeSelector: {kubernetes.io/arch: amd64, node-role.kubernetes.io/databases: ""}`,
 		"no labels of nodes":                  `nodeSelector: {}`,
 		"16 tolerations":                      `tolerations: [` + strings.Repeat("{key: a}, ", 16) + `]`,
 		"every taint tolerated":               `tolerations: [{operator: Exists}]`,
-		"a taint tolerated with all fields":   `tolerations: [{key: ` + longKey(253, 63) + `, operator: Equal, value: ` + strings.Repeat("a", 63) + `, effect: NoExecute, tolerationSeconds: 0}]`,
+		"a taint tolerated with all fields":   `tolerations: [{key: ` + longKey(253) + `, operator: Equal, value: ` + strings.Repeat("a", 63) + `, effect: NoExecute, tolerationSeconds: 0}]`,
 		"a taint tolerated whatever it says":  `tolerations: [{key: databases, operator: Exists, value: "", effect: PreferNoSchedule}]`,
 		"no tolerations":                      `tolerations: []`,
 		"8 constraints":                       `topologySpreadConstraints: [` + manySpreads(8) + `]`,
 		"two constraints of one key":          `topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]`,
-		"a constraint with the longest key":   `topologySpreadConstraints: [{maxSkew: 2147483647, topologyKey: ` + longKey(253, 63) + `, whenUnsatisfiable: DoNotSchedule}]`,
+		"a constraint with the longest key":   `topologySpreadConstraints: [{maxSkew: 2147483647, topologyKey: ` + longKey(253) + `, whenUnsatisfiable: DoNotSchedule}]`,
 		"a priority class":                    `priorityClassName: ` + strings.Repeat("a", 253),
 		"8 Secrets of a registry":             `imagePullSecrets: [` + manySecrets(8) + `]`,
 		"a Secret with the longest name":      `imagePullSecrets: [{name: ` + strings.Repeat("a", 253) + `}]`,
 		"16 labels of pods":                   `podLabels: {` + manyLabels(16) + `}`,
-		"the longest label of a pod":          `podLabels: {` + longKey(253, 63) + `: ` + strings.Repeat("a", 63) + `}`,
+		"the longest label of a pod":          `podLabels: {` + longKey(253) + `: ` + strings.Repeat("a", 63) + `}`,
 		"a recommended label of others":       `podLabels: {app.kubernetes.io/part-of: shop, app.kubernetes.io/version: "1"}`,
 		"16 annotations of pods":              `podAnnotations: {` + manyLabels(16) + `}`,
-		"the longest annotation of a pod":     `podAnnotations: {` + longKey(253, 63) + `: ` + strings.Repeat("ü", 2048) + `}`,
+		"the longest annotation of a pod":     `podAnnotations: {` + longKey(253) + `: ` + strings.Repeat("ü", 2048) + `}`,
 		"annotations that others read":        `podAnnotations: {prometheus.io/scrape: "true", cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}`,
 		"an annotation that restarts members": `podAnnotations: {kubectl.kubernetes.io/restartedAt: "2026-01-01T12:00:00Z"}`,
 		"all of them null": `service: null, nodeSelector: null, tolerations: null, topologySpreadConstraints: null, ` +
