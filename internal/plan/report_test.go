@@ -87,6 +87,39 @@ func TestReadySays(t *testing.T) {
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonEngineNotResponding, true, "no answer within 1s",
 		},
+	} {
+		t.Run(sentence, row.check)
+	}
+}
+
+func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
+	for sentence, row := range map[string]reportCase{
+		"Conflict when a pod that isn't a member stands behind the Service": {
+			func() *snapshotBuilder {
+				b := aDatabase().withMember()
+				b.Strangers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "impostor"}}}
+				return b
+			}(),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Pod impostor isn't a member",
+		},
+		"DataLost with the data set and the way on, when a volume is empty that had data": {
+			aDatabase().withMember(refusing(exitNoData, "The volume is empty.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonDataLost, true, "kubectl annotate databasemanager orders coolops.cn/reinitialize=uid-of-orders",
+		},
+		"DataRefused with the sentence of the boot script": {
+			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonDataRefused, true, "The volume holds data of mysql.",
+		},
+	} {
+		t.Run(sentence, row.check)
+	}
+}
+
+func TestReadySaysWhyAMemberDoesNotStart(t *testing.T) {
+	for sentence, row := range map[string]reportCase{
 		"ImagePullFailed with the pod and the image": {
 			aDatabase().withMember(waitingFor("ImagePullBackOff", "not found")),
 			Outcome{IsDone: true},
@@ -130,32 +163,6 @@ func TestReadySays(t *testing.T) {
 			aDatabase().withMember(),
 			Outcome{Problem: &Problem{Reason: v1alpha1.ReasonConflict, Message: "Service db exists"}},
 			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Service db exists",
-		},
-	} {
-		t.Run(sentence, row.check)
-	}
-}
-
-func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
-	for sentence, row := range map[string]reportCase{
-		"Conflict when a pod that isn't a member stands behind the Service": {
-			func() *snapshotBuilder {
-				b := aDatabase().withMember()
-				b.Strangers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "impostor"}}}
-				return b
-			}(),
-			Outcome{IsDone: true},
-			metav1.ConditionFalse, v1alpha1.ReasonConflict, true, "Pod impostor isn't a member",
-		},
-		"DataLost with the data set and the way on, when a volume is empty that had data": {
-			aDatabase().withMember(refusing(exitNoData, "The volume is empty.")),
-			Outcome{IsDone: true},
-			metav1.ConditionFalse, v1alpha1.ReasonDataLost, true, "kubectl annotate databasemanager orders coolops.cn/reinitialize=uid-of-orders",
-		},
-		"DataRefused with the sentence of the boot script": {
-			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
-			Outcome{IsDone: true},
-			metav1.ConditionFalse, v1alpha1.ReasonDataRefused, true, "The volume holds data of mysql.",
 		},
 	} {
 		t.Run(sentence, row.check)

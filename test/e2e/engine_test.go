@@ -85,7 +85,7 @@ func allEngines() []engine {
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
-			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"back_log", "90", "90", "80"},
+			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"innodb_ft_min_token_size", "2", "2", "3"},
 		},
 		{
 			name: v1alpha1.DatabaseTypeMySQL, image: newestImage(v1alpha1.DatabaseTypeMySQL),
@@ -94,7 +94,7 @@ func allEngines() []engine {
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mysql --no-defaults"),
-			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"back_log", "90", "90", "80"},
+			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"innodb_ft_min_token_size", "2", "2", "3"},
 		},
 	}
 }
@@ -118,7 +118,7 @@ func keyValue(name v1alpha1.DatabaseType, program string) engine {
 		readQuery:  func(key string) []string { return []string{"get", key} },
 		dial:       dialRedis, dialURI: dialRedisURI,
 		settingScript: strings.ReplaceAll(keyValueSetting, "$PROGRAM", program),
-		live:          parameter{"timeout", "77", "77", "0"}, fixed: parameter{"databases", "20", "20", "16"},
+		live:          parameter{"tcp-keepalive", "77", "77", "60"}, fixed: parameter{"databases", "20", "20", "16"},
 		forbidden: [][]string{{"config", "get", "*"}, {"acl", "list"}, {"shutdown", "nosave"}, {"replicaof", "no", "one"}},
 	}
 }

@@ -15,9 +15,6 @@ import (
 	"coolops.cn/database-manager/internal/plan"
 )
 
-// errNoAccount says what is needed, since the boot script makes the accounts.
-var errNoAccount = &dbclient.Refusal{Reason: "it has no account for the application any more; its next start makes one"}
-
 // account is the application's, as it should be.
 type account struct {
 	name string
@@ -71,7 +68,8 @@ func words(list any) []string {
 func (c *Connection) SetPassword(ctx context.Context) error {
 	err := c.client.Do(ctx, "ACL", "GETUSER", c.account.name).Err()
 	if errors.Is(err, goredis.Nil) {
-		return errNoAccount
+		// The boot script makes the accounts.
+		return &dbclient.Refusal{Reason: "it has no account for the application any more; its next start makes one"}
 	}
 	if err == nil {
 		err = c.client.ACLSetUser(ctx, c.account.name, "on", "resetpass", "#"+c.account.digest).Err()
