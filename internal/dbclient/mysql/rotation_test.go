@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"coolops.cn/database-manager/internal/dbclient"
-	mysqlengine "coolops.cn/database-manager/internal/engine/mysql"
 	"coolops.cn/database-manager/internal/plan"
 )
 
@@ -153,13 +152,16 @@ func TestAPasswordThatIsSetIsNowhereToBeRead(t *testing.T) {
 
 // The limit is of clients over a connection without TLS.
 func TestTheLongestPasswordOfMySQLIsTheLongestThatAClientCanSend(t *testing.T) {
+	if plan.MaxPassword > maxPasswordLength {
+		t.Errorf("a Secret's may have %d bytes", plan.MaxPassword)
+	}
 	p := mysqlProduct()
 	made := p.member("")
-	made.AuthPassword = strings.Repeat("x", mysqlengine.MaxPasswordLength)
+	made.AuthPassword = strings.Repeat("x", maxPasswordLength)
 	member := p.start(t, made)
 	member.promote(t)
 	checkPassword(t, member.operator(t, adminPassword), plan.PasswordSet)
-	longest := strings.Repeat("y", mysqlengine.MaxPasswordLength)
+	longest := strings.Repeat("y", maxPasswordLength)
 	member.setPassword(t, longest, made.AuthPassword)
 	tooLong := longest + "y"
 	var refusal *dbclient.Refusal

@@ -22,10 +22,6 @@ const (
 	Socket = plan.RunDir + "/mysql.sock"
 )
 
-// MaxPasswordLength is how many bytes a password may have: over a connection
-// without TLS a client sends it as one block of RSA.
-const MaxPasswordLength = 213
-
 // The names that the boot script uses. They need no quoting in SQL, since they
 // are fixed here.
 const (
