@@ -62,6 +62,7 @@ func TestAValueIsReadInTheFormOfTheServer(t *testing.T) {
 		"a fraction with an exponent":     {name: "random_page_cost", value: "1e2", isRefused: true},
 		"a switch":                        {name: "jit", value: "False", want: "off"},
 		"a word with a space":             {name: "default_transaction_isolation", value: "Repeatable Read", want: "repeatable read"},
+		"what a standby doesn't run":      {name: "default_transaction_isolation", value: "serializable", isRefused: true},
 		"a place":                         {name: "TimeZone", value: "asia/shanghai", want: "Asia/Shanghai"},
 		"a place that there isn't":        {name: "TimeZone", value: "Asia/Nowhere", isRefused: true},
 		"a file for a place":              {name: "TimeZone", value: "/etc/passwd", isRefused: true},

@@ -136,9 +136,9 @@ if open_data postgresql "$major"; then
 	require_config read_config /data/db /boot/postgresql.conf
 	record_version postgresql "$major"
 else
+	check_passwords
 	accept_live live.conf check_live
 	require_config read_config /data /boot/postgresql.conf
-	check_passwords
 	record_version postgresql "$major"
 	initialise make_data
 fi
