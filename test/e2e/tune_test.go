@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -323,4 +324,40 @@ func TestAClassThatCantGrowIsTold(t *testing.T) {
 	if _, err := l.client().Patch(t.Context(), l.name, types.MergePatchType, []byte(`{"spec":{"storage":{"size":"1Gi"}}}`), metav1.PatchOptions{}); err == nil {
 		t.Error("the size can be set back, though no volume shrinks")
 	}
+}
+
+// TestAVolumeThatIsBeingGrownIsTold asks for a larger volume of a class that
+// allows it, and that nobody grows.
+func TestAVolumeThatIsBeingGrownIsTold(t *testing.T) {
+	t.Parallel()
+	classes := env.kube.StorageV1().StorageClasses()
+	standard, err := classes.Get(t.Context(), "standard", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("read the default class: %v", err)
+	}
+	slow, err := classes.Create(t.Context(), &storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{GenerateName: "slow-"},
+		Provisioner: standard.Provisioner, VolumeBindingMode: standard.VolumeBindingMode, ReclaimPolicy: standard.ReclaimPolicy,
+		Parameters: standard.Parameters, AllowVolumeExpansion: new(true),
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create a class: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := classes.Delete(context.WithoutCancel(t.Context()), slow.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete the class: %v", err)
+		}
+	})
+	l := begin(t, anyEngine(), "orders", withClass(slow.Name))
+	l.isUsed(t)
+	before := l.mustPod(t)
+	l.patch(t, `{"spec":{"storage":{"size":"2Gi"}}}`)
+	stored := l.waitFor(t, patience, v1alpha1.ReasonVolumeGrowing)
+	if !meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionDegraded) {
+		t.Errorf("the conditions are %+v", stored.Status.Conditions)
+	}
+	l.hasTemplateSize(t, "2Gi")
+	l.waitFor(t, patience, v1alpha1.ReasonVolumeGrowing)
+	l.app.expect(t, "while the volume grows", "value")
+	l.isUntouched(t, before)
 }
