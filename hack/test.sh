@@ -147,7 +147,7 @@ step_integration() {
 	cluster_up "test-api-${id}" --control-plane-only
 	TEST_KUBECONFIG=$(kubeconfig "test-api-${id}")
 	export TEST_KUBECONFIG
-	run_tests integration -race -tags=integration ./test/integration/...
+	run_tests integration -race -tags=integration -timeout=20m ./test/integration/...
 }
 
 step_faults() {

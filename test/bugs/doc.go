@@ -15,11 +15,11 @@
 //	rabbitmq #968: a key of an annotation is replaced by another, and both remain
 //		internal/objects TestEveryFieldOfASpecShowsInTheChildrenAndGoesWithoutATrace
 //		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a key of a peer's selector, for another"
-//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "an annotation of it, for another"
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a key of a map, for another"
 //		test/integration TestAServiceKeepsWhatOthersAddedAndItsAddress
 //	cass-operator #330: a label that is taken out stays
 //		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a peer"
-//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a label of pods, for another"
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a key of a map, for another"
 //		test/integration TestWhatTheSpecNoLongerSaysIsRemovedAndWhatOthersAddedStays
 //		test/integration TestWhatAnEarlierIntentSetIsRemoved
 //	cockroach #927: annotations that are set to null stay
@@ -33,7 +33,7 @@
 //		test/integration TestAStatusSaysWhatIsWrongAndWhatIsAsked "where replication is asked for"
 //	solr-operator #673: what a setting brought into being stays when it is turned off
 //		internal/plan TestThePlanOf "an old ConfigMap goes once no member has it mounted"
-//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a Service with a load balancer"
+//		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a load balancer, and annotations for it"
 //		waits for optional Services (replicas): no field makes or unmakes a whole child yet
 //	StarRocks #68: a configuration changes, and the pods go on with the old one
 //		internal/objects TestOtherFilesAreAnotherConfigMapAndAnotherTemplate

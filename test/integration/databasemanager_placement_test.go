@@ -24,48 +24,25 @@ import (
 // option changes a spec.
 type option = func(*v1alpha1.DatabaseManagerSpec)
 
-func withNodeLabel(key string) option {
+// withKeys has one key in each of the maps of a spec.
+func withKeys(key string) option {
 	return func(spec *v1alpha1.DatabaseManagerSpec) {
 		spec.NodeSelector = map[string]v1alpha1.LabelValue{key: "yes"}
-	}
-}
-
-func withPodLabel(key string) option {
-	return func(spec *v1alpha1.DatabaseManagerSpec) {
 		spec.PodLabels = map[string]v1alpha1.LabelValue{key: "yes"}
-	}
-}
-
-func withPodAnnotation(key string) option {
-	return func(spec *v1alpha1.DatabaseManagerSpec) {
 		spec.PodAnnotations = map[string]v1alpha1.AnnotationValue{key: "yes"}
+		withServiceAnnotation(key)(spec)
 	}
 }
 
-func withTolerations(keys ...string) option {
+// withEntries has an entry of each of the names in each of the lists of a spec.
+func withEntries(names ...string) option {
 	return func(spec *v1alpha1.DatabaseManagerSpec) {
-		spec.Tolerations = nil
-		for _, key := range keys {
-			spec.Tolerations = append(spec.Tolerations, v1alpha1.Toleration{Key: key, Effect: v1alpha1.TaintEffectNoExecute, TolerationSeconds: new(int64(0))})
-		}
-	}
-}
-
-func withPullSecrets(names ...string) option {
-	return func(spec *v1alpha1.DatabaseManagerSpec) {
-		spec.ImagePullSecrets = nil
+		spec.Tolerations, spec.ImagePullSecrets, spec.TopologySpreadConstraints = nil, nil, nil
 		for _, name := range names {
+			spec.Tolerations = append(spec.Tolerations, v1alpha1.Toleration{Key: name, Effect: v1alpha1.TaintEffectNoExecute, TolerationSeconds: new(int64(0))})
 			spec.ImagePullSecrets = append(spec.ImagePullSecrets, v1alpha1.ImagePullSecret{Name: name})
-		}
-	}
-}
-
-func withSpreads(keys ...string) option {
-	return func(spec *v1alpha1.DatabaseManagerSpec) {
-		spec.TopologySpreadConstraints = nil
-		for _, key := range keys {
 			spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints,
-				v1alpha1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: v1alpha1.ScheduleAnyway})
+				v1alpha1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: name, WhenUnsatisfiable: v1alpha1.ScheduleAnyway})
 		}
 	}
 }
@@ -82,12 +59,14 @@ func withServiceType(of v1alpha1.ServiceType) option {
 
 // withPlacement sets all that a spec can say about where members run.
 func withPlacement(spec *v1alpha1.DatabaseManagerSpec) {
-	for _, set := range []option{
-		withNodeLabel("a"), withPodLabel("a"), withPodAnnotation("a"), withTolerations("a"), withPullSecrets("a"), withSpreads("a"),
-	} {
-		set(spec)
-	}
+	withKeys("a")(spec)
+	withEntries("a")(spec)
 	spec.PriorityClassName = "system-cluster-critical"
+}
+
+// withBalancer asks for a load balancer as its provider wants it.
+func withBalancer(spec *v1alpha1.DatabaseManagerSpec) {
+	spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeLoadBalancer, Annotations: map[string]v1alpha1.AnnotationValue{"a": "yes"}}
 }
 
 // withoutPlacement takes all of that out, and what is said about the Service.

@@ -48,19 +48,11 @@ func TestWhatIsTakenOutOfASpecGoesFromTheChildren(t *testing.T) {
 			withLimits("1", "1Gi")(spec)
 			spec.Image = "redis:0.0.1"
 		}, plain},
-		"where members run":                    {withPlacement, plain},
-		"a label of nodes, for another":        {withNodeLabel("a"), withNodeLabel("b")},
-		"a label of pods, for another":         {withPodLabel("a"), withPodLabel("b")},
-		"an annotation of pods, for another":   {withPodAnnotation("a"), withPodAnnotation("b")},
-		"a toleration, of a list that stays":   {withTolerations("a", "b"), withTolerations("b")},
-		"a pull Secret, of a list that stays":  {withPullSecrets("a", "b"), withPullSecrets("b")},
-		"a constraint, of a list that stays":   {withSpreads("a", "b"), withSpreads("b")},
-		"an annotation of the Service":         {withServiceAnnotation("a"), plain},
-		"an annotation of it, for another":     {withServiceAnnotation("a"), withServiceAnnotation("b")},
-		"a Service that nodes have a port for": {withServiceType(v1alpha1.ServiceTypeNodePort), plain},
-		"a Service with a load balancer":       {withServiceType(v1alpha1.ServiceTypeLoadBalancer), plain},
-		"a load balancer, for a port of nodes": {withServiceType(v1alpha1.ServiceTypeLoadBalancer), withServiceType(v1alpha1.ServiceTypeNodePort)},
-		"a version that isn't known":           {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
+		"where members run":                       {withPlacement, plain},
+		"a key of a map, for another":             {withKeys("a"), withKeys("b")},
+		"an entry of a list that stays":           {withEntries("a", "b"), withEntries("b")},
+		"a load balancer, and annotations for it": {withBalancer, plain},
+		"a version that isn't known":              {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
 	} {
 		for when, first := range map[string]func(*v1alpha1.DatabaseManagerSpec){"set later": plain, "set at its creation": row.with} {
 			t.Run(sentence+", "+when, func(t *testing.T) {

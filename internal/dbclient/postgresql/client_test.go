@@ -64,6 +64,29 @@ func TestErrorsAreWordedForAStatus(t *testing.T) {
 	}
 }
 
+func TestARefusalIsOfWhatTheServerWasGiven(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		err       error
+		want      string
+		isRefused bool
+	}{
+		"a wrong value":           {describe(&pgconn.PgError{Code: "22023", Message: "1 is outside the valid range"}), "1 is outside the valid range", true},
+		"an unknown name":         {describe(&pgconn.PgError{Code: "42704", Message: "unrecognized"}), "unrecognized", true},
+		"a parameter of no file":  {describe(&pgconn.PgError{Code: "55P02", Message: "cannot be changed"}), "cannot be changed", true},
+		"a full disk":             {describe(&pgconn.PgError{Code: "53100"}), "", false},
+		"a server that stops":     {describe(&pgconn.PgError{Code: "57P03"}), "", false},
+		"an answer without class": {describe(&pgconn.PgError{}), "", false},
+		"a broken connection":     {describe(errors.New("reset")), "", false},
+		"nothing":                 {nil, "", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got, isRefused := refusal(row.err); got != row.want || isRefused != row.isRefused {
+				t.Errorf("got %q (%t)", got, isRefused)
+			}
+		})
+	}
+}
+
 type timeout struct{}
 
 func (timeout) Error() string { return "i/o timeout" }

@@ -83,11 +83,15 @@ func prepare(password string) string {
 	if isASCII(password) || !utf8.ValidString(password) {
 		return password
 	}
+	// The RFC's table B.1 has it, and the package's doesn't.
+	const mongolianHyphen = '\u1806'
 	var mapped []rune
 	for _, char := range password {
-		if stringprep.TableC1_2.Contains(char) {
+		_, isDropped := stringprep.TableB1.Map(char)
+		switch {
+		case stringprep.TableC1_2.Contains(char):
 			mapped = append(mapped, ' ')
-		} else if _, isDropped := stringprep.TableB1.Map(char); !isDropped {
+		case !isDropped && char != mongolianHyphen:
 			mapped = append(mapped, char)
 		}
 	}

@@ -7,11 +7,29 @@ package postgresql
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"unicode"
 
 	"coolops.cn/database-manager/internal/engine/enginetest"
+	"coolops.cn/database-manager/internal/plan"
 )
+
+func TestTheServerKnowsEachTimeZoneByItsName(t *testing.T) {
+	for _, version := range New().Versions() {
+		image, _ := New().Image(version)
+		running := enginetest.Start(t, enginetest.Member{
+			Image: image, Files: New().Files(nil), LiveFiles: New().LiveFiles(plan.LiveDefaults(New().Parameters())), Command: New().Command(),
+			AuthPassword: "app", AdminPassword: "admin", Env: map[string]string{plan.TopologyStateVariable: string(plan.TopologyNew)},
+		})
+		running.WaitFor(New().Probe()...)
+		query := "SELECT zone FROM unnest('{" + strings.Join(strings.Fields(zones), ",") + "}'::text[]) zone WHERE set_config('TimeZone', zone, false) <> zone"
+		got, err := running.Exec(t.Context(), "", "/bin/sh", "-c", `PGPASSWORD=admin exec psql -h 127.0.0.1 -U operator -Atc "$1" postgres`, "-", query)
+		if err != nil || got != "" {
+			t.Errorf("%s: not by their names: %s (%v)", version, got, err)
+		}
+	}
+}
 
 func TestTheServerReadsASettingAsItWas(t *testing.T) {
 	seed := rand.Uint64()
