@@ -254,3 +254,22 @@ func TestAMemberThatHasntBeenAskedIsWaitedForButNotForever(t *testing.T) {
 		t.Errorf("after 20 s it settles in %s, want 0s", got)
 	}
 }
+
+func TestAStatusWaitsForAServerThatHasStartedAndNeverAnswered(t *testing.T) {
+	begun := func(m *Member) {
+		m.Probe = Probe{WatchedSince: noon().Add(-5 * time.Second), IsAsked: true, Failure: "no answer within 1s"}
+	}
+	for sentence, row := range map[string]struct {
+		change func(*Member)
+		want   time.Duration
+	}{
+		"for the rest of the time":    {begun, 10 * time.Second},
+		"no longer, once it answered": {func(m *Member) { begun(m); m.Probe.Engine.RunID = "run" }, 0},
+		"not for one that starts":     {func(m *Member) { begun(m); m.Pod.Status.ContainerStatuses[0].Started = new(false) }, 0},
+		"not for ever":                {func(m *Member) { begun(m); m.Probe.WatchedSince = noon().Add(-SettleTime) }, 0},
+	} {
+		if got := aDatabase().withMember(row.change).build().SettlesIn(noon()); got != row.want {
+			t.Errorf("%s: it settles in %s, want %s", sentence, got, row.want)
+		}
+	}
+}

@@ -92,12 +92,14 @@ type Probe struct {
 const SettleTime = 15 * time.Second
 
 // SettlesIn returns how long to wait, at most, until every member that can be
-// asked has been asked once; zero if that is so already. A status written
-// earlier would call a healthy database silent each time the operator starts.
+// asked has been asked once, and has answered, if its server has started; zero if
+// that is so already. A status written earlier would call a healthy database
+// silent each time the operator starts, or a call is late.
 func (s Snapshot) SettlesIn(now time.Time) time.Duration {
 	longest := time.Duration(0)
 	for _, member := range s.Members {
-		if member.Probe.IsAsked || member.Probe.WatchedSince.IsZero() {
+		hasAnswered := member.Probe.Engine != EngineState{}
+		if member.Probe.WatchedSince.IsZero() || member.Probe.IsAsked && (hasAnswered || !IsStarted(member.Pod)) {
 			continue
 		}
 		longest = max(longest, member.Probe.WatchedSince.Add(SettleTime).Sub(now))

@@ -118,6 +118,12 @@ func TestTheUsersOwnSecretIsFollowed(t *testing.T) {
 // TestNothingIsChangedWhileSuspended takes the hands off, and puts them on again.
 func TestNothingIsChangedWhileSuspended(t *testing.T) {
 	operator := startOperator(t)
+	empty := newNamespace(t)
+	newDatabase(t, empty, "orders", "db", durable, func(spec *v1alpha1.DatabaseManagerSpec) { spec.Suspend = true })
+	awaitReady(t, empty, "orders", v1alpha1.ReasonSuspended)
+	if found := children(t, empty); len(found) > 0 {
+		t.Errorf("there are already %v", childNames(found))
+	}
 	namespace := newNamespace(t)
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
