@@ -101,7 +101,7 @@ func resolve(in Input) (rendering, *plan.Problem) {
 		return rendering{}, problem
 	}
 	r := rendering{Input: in}
-	for _, settle := range []func() *plan.Problem{r.resolveConfig, r.resolveTemplate, r.resolveDefaults, r.resolveImage} {
+	for _, settle := range []func() *plan.Problem{r.resolveTemplate, r.resolveConfig, r.resolveDefaults, r.resolveImage} {
 		if problem := settle(); problem != nil {
 			return rendering{}, problem
 		}
@@ -134,7 +134,7 @@ func (r *rendering) resolveConfig() *plan.Problem {
 		}
 		r.parameters = append(r.parameters, parameter)
 	}
-	r.files, r.liveFiles = r.Engine.Files(fixed), r.Engine.LiveFiles(r.live)
+	r.files, r.liveFiles = r.template.files(r.Engine, fixed), r.Engine.LiveFiles(r.live)
 	r.configName = configMapName(r.stem(), r.files)
 	return nil
 }

@@ -18,12 +18,15 @@ import (
 type template struct {
 	version string
 	render  func(*rendering) *corev1apply.PodTemplateSpecApplyConfiguration
+	// files are those that a member of this form starts with. They belong to the
+	// form, since another file has another name, which the template mentions.
+	files func(engine plan.Engine, fixed plan.Settings) map[string]string
 }
 
 // templates returns the forms that there are, oldest first. New databases get
 // the last.
 func templates() []template {
-	return append([]template{{"1", (*rendering).podTemplate}}, nextTemplates()...)
+	return append([]template{{"1", (*rendering).podTemplate, plan.Engine.Files}}, nextTemplates()...)
 }
 
 func newestTemplate() template {

@@ -4,12 +4,18 @@
 
 package objects
 
-import corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+import (
+	"maps"
+
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"coolops.cn/database-manager/internal/plan"
+)
 
 // nextTemplates are what the build after this one might bring: tests of an
 // upgrade are built with the tag successor, and a release never is.
 func nextTemplates() []template {
-	return []template{{"2", (*rendering).nextPodTemplate}}
+	return []template{{"2", (*rendering).nextPodTemplate, nextFiles}}
 }
 
 // nextPodTemplate gives members longer to stop.
@@ -17,4 +23,11 @@ func (r *rendering) nextPodTemplate() *corev1apply.PodTemplateSpecApplyConfigura
 	next := r.podTemplate()
 	next.Spec.WithTerminationGracePeriodSeconds(grace + 10)
 	return next
+}
+
+// nextFiles has one more.
+func nextFiles(engine plan.Engine, fixed plan.Settings) map[string]string {
+	files := maps.Clone(engine.Files(fixed))
+	files["next"] = "Nothing reads this.\n"
+	return files
 }

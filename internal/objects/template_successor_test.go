@@ -64,3 +64,19 @@ func TestWhoAdoptsAFormAdoptsTheDefaults(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+// TestTheFilesOfAFormGoWithIt keeps the ConfigMap of what exists, which the pod
+// template names.
+func TestTheFilesOfAFormGoWithIt(t *testing.T) {
+	nameOf := func(options ...func(*Input)) string {
+		desired, problem := Render(anInput(options...))
+		if problem != nil {
+			t.Fatal(problem)
+		}
+		return desired.ConfigName
+	}
+	former, next := configMapName("db", engine{}.Files(nil)), nameOf()
+	if got := nameOf(recordedAs("1")); got != former || next == former {
+		t.Errorf("a database that exists has %s, and a new one %s; want %s, and another", got, next, former)
+	}
+}
