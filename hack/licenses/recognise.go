@@ -82,6 +82,8 @@ var harmless = []*regexp.Regexp{
 	regexp.MustCompile(`\ball the remaining project files are covered by the apache license\b`),
 	regexp.MustCompile(`\b(files other than internal golang|internal golang files) licensed under\b`),
 	regexp.MustCompile(`\bapache license( version 2 0 january 2004 http www apache org licenses)?\b`),
+	// Its last line, which some leave out.
+	regexp.MustCompile(`\bend of terms and conditions\b`),
 	regexp.MustCompile(`\bmozilla public license version 2 0\b`),
 	regexp.MustCompile(`\b(the )?mit license( mit)?\b`),
 	regexp.MustCompile(`\bisc license\b`),
