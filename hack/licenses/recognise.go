@@ -29,7 +29,6 @@ func readTemplates() ([]template, error) {
 	var known []template
 	for _, file := range []struct{ name, license string }{
 		{"Apache-2.0", "Apache-2.0"},
-		{"Apache-2.0-endless", "Apache-2.0"},
 		{"Apache-2.0-appendix", "Apache-2.0"},
 		{"Apache-2.0-notice", "Apache-2.0"},
 		{"MPL-2.0", "MPL-2.0"},
