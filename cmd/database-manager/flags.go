@@ -185,11 +185,20 @@ func (f flags) cluster() (*rest.Config, error) {
 
 // logger writes to out. Levels of detail above 0 are slog levels below Info.
 func (f flags) logger(out io.Writer) logr.Logger {
-	options := &slog.HandlerOptions{Level: slog.Level(-f.verbosity)}
+	options := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: hideBody}
 	if f.logFormat == "json" {
 		return logr.FromSlogHandler(slog.NewJSONHandler(out, options))
 	}
 	return logr.FromSlogHandler(slog.NewTextHandler(out, options))
+}
+
+// hideBody leaves out what client-go logs, from level 8 on, of what was sent and
+// received: Secrets are among it.
+func hideBody(_ []string, attribute slog.Attr) slog.Attr {
+	if attribute.Key != "body" {
+		return attribute
+	}
+	return slog.String("body", "(not shown, because it may hold passwords)")
 }
 
 // version is that of the module, or of the commit, that the program was built from.

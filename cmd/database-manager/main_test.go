@@ -5,11 +5,19 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 func TestTheCommandLine(t *testing.T) {
@@ -146,5 +154,30 @@ func TestTheLogIsOfTheFormatAndDetailThatWasAskedFor(t *testing.T) {
 	logger.V(3).Info("hidden")
 	if text := out.String(); !strings.Contains(text, `"msg":"shown"`) || !strings.Contains(text, `"key":"value"`) || strings.Contains(text, "hidden") {
 		t.Errorf("got %s", text)
+	}
+}
+
+// TestTheLogShowsNoBody sends a Secret as client-go does, at the greatest detail.
+func TestTheLogShowsNoBody(t *testing.T) {
+	const password = "c2VjcmV0"
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		response.Header().Set("Content-Type", "application/json")
+		_, _ = io.Copy(response, request.Body) // the test sees if it isn't
+	}))
+	defer server.Close()
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		ctx := klog.NewContext(t.Context(), flags{logFormat: format, verbosity: 10}.logger(&out))
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s"},"data":{"password":"` + password + `"}}`
+		if _, err := client.CoreV1().Secrets("shop").Patch(ctx, "s", types.ApplyPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.Contains(text, password) || strings.Count(text, "not shown, because it may hold passwords") != 2 {
+			t.Errorf("%s: the log is %s", format, text)
+		}
 	}
 }
