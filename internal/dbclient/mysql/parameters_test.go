@@ -25,6 +25,15 @@ func forEachVersion(t *testing.T, test func(*testing.T, product)) {
 	}
 }
 
+// forEachVersionInFull is forEachVersion, and forEach where a run is to be short.
+func forEachVersionInFull(t *testing.T, test func(*testing.T, product)) {
+	if testing.Short() {
+		forEach(t, test)
+		return
+	}
+	forEachVersion(t, test)
+}
+
 // samples are values of a parameter in the form in which the server shows them,
 // as what is told of its values says: the default, the least and the greatest
 // one, and each word, or none of them and all.

@@ -63,7 +63,7 @@ func (r running) checkLogin(t *testing.T, password, former string) {
 }
 
 func TestTheApplicationGetsAnotherPasswordWhileTheServerRuns(t *testing.T) {
-	forEachVersion(t, func(t *testing.T, p product) {
+	forEachVersionInFull(t, func(t *testing.T, p product) {
 		member := p.start(t, p.member(filepath.Join(t.TempDir(), "data")))
 		member.promote(t)
 		checkPassword(t, member.operator(t, adminPassword), plan.PasswordSet)
@@ -116,7 +116,7 @@ func TestTheApplicationGetsAnotherPasswordWhileTheServerRuns(t *testing.T) {
 }
 
 func TestAPasswordThatIsSetIsNowhereToBeRead(t *testing.T) {
-	forEachVersion(t, func(t *testing.T, p product) {
+	forEachVersionInFull(t, func(t *testing.T, p product) {
 		made := p.member(filepath.Join(t.TempDir(), "data"))
 		member := p.start(t, made)
 		member.promote(t)
