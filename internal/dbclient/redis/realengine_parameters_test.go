@@ -117,6 +117,7 @@ func TestEachValueIsReadFromTheFiles(t *testing.T) {
 					fixed[known.Name] = value
 				}
 			}
+			fixed["databases"] = []string{"16", "10000"}[min(round, 1)] // they only grow
 			member := s.member(data, plan.TopologyNew)
 			member.Files, member.LiveFiles = s.Files(fixed), s.LiveFiles(live)
 			running := enginetest.Start(t, member)
@@ -231,6 +232,39 @@ func TestAConfigurationThatTheServerDoesntTakeIsRefusedBeforeAnythingIsMade(t *t
 		}
 		if got := listing(t, member.Data); got != "." {
 			t.Errorf("the volume holds %s", got)
+		}
+	})
+}
+
+// The server would read the keys of the seventeenth database into another one.
+func TestTheDataAreNeverOpenedWithFewerDatabases(t *testing.T) {
+	forEach(t, func(t *testing.T, s server) {
+		member := s.member(t.TempDir(), plan.TopologyNew)
+		usual := member.Files
+		member.Files = s.Files(plan.Settings{"databases": "17"})
+		running := enginetest.Start(t, member)
+		running.WaitFor(s.Probe()...)
+		if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last := client(t, running, s.Username(), appPassword).Conn()
+		t.Cleanup(func() { _ = last.Close() }) // the member may be gone
+		if err := errors.Join(last.Select(t.Context(), 16).Err(), last.Set(t.Context(), "key", "value", 0).Err()); err != nil {
+			t.Fatal(err)
+		}
+		running.Stop()
+		fewer := member
+		fewer.Files, fewer.Data = usual, running.DataFolder()
+		refused := enginetest.Start(t, fewer)
+		if exit := refused.Wait(); exit.Code != 78 || !strings.Contains(refused.TerminationMessage(), "opened with 17 databases, and 16 are too few") {
+			t.Errorf("it ended with %d and %q", exit.Code, refused.TerminationMessage())
+		}
+		again := enginetest.Start(t, member)
+		again.WaitFor(s.Probe()...)
+		first, kept := client(t, again, s.Username(), appPassword), client(t, again, s.Username(), appPassword).Conn()
+		t.Cleanup(func() { _ = kept.Close() }) // the member may be gone
+		if err := kept.Select(t.Context(), 16).Err(); err != nil || kept.Get(t.Context(), "key").Val() != "value" || first.DBSize(t.Context()).Val() != 0 {
+			t.Errorf("the key isn't where it was (%v)", err)
 		}
 	})
 }

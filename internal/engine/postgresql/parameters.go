@@ -37,7 +37,7 @@ func (Engine) Parameters() []plan.Parameter {
 // fixedParameters need another start.
 func fixedParameters() []plan.Parameter {
 	return []plan.Parameter{
-		fixed("autovacuum_freeze_max_age", "200000000", parameter.Integer(100_000, 2_000_000_000)),
+		fixed("autovacuum_freeze_max_age", "200000000", parameter.Integer(100_000, 1_000_000_000)),
 		// Newer servers keep 16 places for them.
 		fixed("autovacuum_max_workers", "3", parameter.Integer(1, 16)),
 		// Of those three are for the operator.

@@ -26,7 +26,7 @@ const (
 
 // Parameters are what spec.config may set: what every version of the engine has,
 // and what says nothing of replication, the accounts, the network, the files or
-// the containers's end.
+// the container's end.
 func (e Engine) Parameters() []plan.Parameter {
 	lazy := "no"
 	if e.Type() == v1alpha1.DatabaseTypeValkey {
@@ -46,7 +46,8 @@ func (e Engine) Parameters() []plan.Parameter {
 // fixedParameters need another start.
 func (Engine) fixedParameters() []plan.Parameter {
 	return []plan.Parameter{
-		fixed("databases", "16", parameter.Integer(1, 10000)),
+		// The boot script knows the least number, too, and that it never gets less.
+		fixed("databases", "16", parameter.Integer(16, 10000)),
 		fixed("io-threads", "1", parameter.Integer(1, 32)),
 		fixed("tcp-backlog", "511", parameter.Integer(1, 65535)),
 	}
@@ -145,9 +146,12 @@ func yesOrNo() plan.Values { return parameter.Switch("yes", "no") }
 func size(least, most string) plan.Values {
 	return parameter.Quantity([]parameter.Unit{
 		{Name: "b", Size: 1},
-		{Name: "k", Size: 1000}, {Name: "kb", Size: 1 << 10},
-		{Name: "m", Size: 1000 * 1000}, {Name: "mb", Size: 1 << 20},
-		{Name: "g", Size: 1000 * 1000 * 1000}, {Name: "gb", Size: 1 << 30},
+		{Name: "k", Size: 1000},
+		{Name: "kb", Size: 1 << 10},
+		{Name: "m", Size: 1000 * 1000},
+		{Name: "mb", Size: 1 << 20},
+		{Name: "g", Size: 1000 * 1000 * 1000},
+		{Name: "gb", Size: 1 << 30},
 	}, 1, true, least, most)
 }
 
