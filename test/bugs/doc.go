@@ -37,6 +37,8 @@
 //		waits for optional Services (replicas): no field makes or unmakes a whole child yet
 //	StarRocks #68: a configuration changes, and the pods go on with the old one
 //		internal/objects TestOtherFilesAreAnotherConfigMapAndAnotherTemplate
+//		internal/objects TestOnlyAParameterThatIsFixedChangesTheWorkload
+//		test/e2e TestEngines "isTuned"
 //		test/integration TestAMemberWithAVolumeIsReplacedWhenTheSpecChanges
 //	ucloud redis #115, tarantool #61: only the image and the number of replicas are compared
 //		internal/intent TestDriftIs
@@ -95,8 +97,8 @@
 // # C. A crash, or a conflict, between two writes
 //
 //	rabbitmq #782: a crash after the new size was recorded, and the volume is never resized
-//		test/integration TestRefusals "storage size grown"
-//		waits for storage.size to grow
+//		internal/plan TestAVolumeGrows "where more is wanted, while it is silent"
+//		test/integration TestAVolumeGrowsAndTheStatefulSetFollows
 //	casskop #370: a crash after a pod was deleted, and the phase never moves on
 //		never, because nothing is decided from a status
 //		test/faults TestAnOperatorMayDieAroundEachOfItsWrites
@@ -178,6 +180,8 @@
 //		internal/plan TestWhoseAnObjectIs
 //	CNPG #10834: access is turned off and on, and a password that was remembered locks everybody out
 //		internal/plan TestThePlanOf "a member that is older than a Secret's password is restarted with it"
+//		internal/plan TestARunningServerIsTuned "with the application's password"
+//		test/e2e TestEngines "isRotated"
 //		internal/dbclient/redis TestAnyPasswordInTheFilesCountsFromTheNextStart
 //		internal/dbclient/mysql TestAMemberTakesItsPasswordsFromTheFilesAtEveryStart
 //		internal/dbclient/postgresql TestPasswordsThatChangedHoldFromTheNextStartOn
@@ -232,6 +236,7 @@
 //		internal/dbclient/postgresql TestNoPasswordIsToldToAnybody
 //	CVE-2026-54680 (logging-operator): a configuration is injected into
 //		internal/objects TestNoTextOfASpecReachesAFileOrACommand
+//		internal/objects TestNoParameterHasTwoNamesOrALineBreak
 //		internal/engine/optionfile FuzzAValueIsReadAsItWas
 //		internal/engine/postgresql FuzzASettingIsReadAsItWas
 //		internal/engine/redis FuzzAQuotedValueIsReadAsItWas
