@@ -28,6 +28,10 @@ import (
 // callLimit is how long one call may take, connecting included.
 const callLimit = time.Second
 
+// errNoVariable says that the server doesn't know a variable that it was asked
+// for.
+var errNoVariable = errors.New("it lacks a parameter that it should have")
+
 // ErrRefused says that the member doesn't accept the operator's credentials.
 var ErrRefused = errors.New("it refuses the operator's password")
 
@@ -98,8 +102,9 @@ type Connection struct {
 	db      *sql.DB
 	target  dbclient.Target
 	dialect dialect
-	// state asks for one row with the state.
-	state string
+	// state asks for one row with the state, and the values of the parameters.
+	state      string
+	parameters []string
 
 	// mu guards what was found of the application's account, which the account
 	// had then.
@@ -123,7 +128,14 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 func dial(target dbclient.Target, dialect dialect, reach dialer) *Connection {
 	db := sql.OpenDB(connector{target, dialect, reach})
 	db.SetMaxOpenConns(1)
-	return &Connection{db: db, target: target, dialect: dialect, state: stateQuery(dialect, target.ParameterNames())}
+	c := &Connection{db: db, target: target, dialect: dialect}
+	c.askFor(target.ParameterNames())
+	return c
+}
+
+// askFor says what parameters are asked for from now on.
+func (c *Connection) askFor(parameters []string) {
+	c.parameters, c.state = parameters, stateQuery(c.dialect, parameters)
 }
 
 // stateQuery asks for what the dialect says, for an account, and then for the
@@ -175,9 +187,19 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 // Driver is asked for by package database/sql, and not used.
 func (connector) Driver() sqldriver.Driver { return driver.MySQLDriver{} }
 
-// State asks the member what it is, in one query.
+// State asks the member what it is, in one query. One that lacks a parameter,
+// since its image has another version than it should, is asked again without
+// them: then nothing is known of its settings, and nothing is set.
 func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
-	names := c.target.ParameterNames()
+	state, err := c.ask(ctx, c.parameters)
+	if errors.Is(err, errNoVariable) && len(c.parameters) > 0 {
+		c.askFor(nil)
+		return c.ask(ctx, nil)
+	}
+	return state, err
+}
+
+func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState, error) {
 	var isReadOnly bool
 	var version, runID string
 	var account sql.NullString
@@ -352,6 +374,8 @@ func describeAnswer(number uint16) error {
 		return errors.New("it takes no writes")
 	case 1396:
 		return errors.New("it has no such account")
+	case 1193:
+		return errNoVariable
 	case 1053, 1927:
 		return errors.New("it is shutting down")
 	default:

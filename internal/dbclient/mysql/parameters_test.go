@@ -169,3 +169,19 @@ func TestAServerStartsWithEachValueAndShowsItAsItWasRead(t *testing.T) {
 		}
 	})
 }
+
+// TestAServerThatLacksAParameterIsAskedWithoutAny is about an image of another
+// version than the parameters are of.
+func TestAServerThatLacksAParameterIsAskedWithoutAny(t *testing.T) {
+	forEach(t, func(t *testing.T, p product) {
+		member := p.start(t, p.member(""))
+		connection := member.operator(t, adminPassword)
+		connection.askFor([]string{"max_connections", "no_such_variable"})
+		for range 2 {
+			state, err := connection.State(t.Context())
+			if err != nil || state.Version == "" || state.Settings != "" || state.Password != plan.PasswordSet {
+				t.Errorf("the state is %+v (%v)", state, err)
+			}
+		}
+	})
+}
