@@ -34,6 +34,13 @@
 //	a Secret is lost                             TestChildrenAreRestoredUnderARunningDatabase,
 //	                                             integration: TestASecretThatIsLost…
 //	a volume is lost                             TestEngines/*/durable (losesItsVolume)
+//	a password is rotated                        TestEngines/* (isRotated)
+//	a parameter, live and by restart             TestEngines/* (isTuned)
+//	a smaller volume                             integration: TestRefusals
+//	a larger volume, on a full disk              TestAFullVolumeGrowsWhileTheServerCrashes
+//	a larger volume, of a class that has none    TestAClassThatCantGrowIsTold
+//	hands off                                    integration: TestNothingIsChangedWhileSuspended
+//	shut down, and back                          TestEngines/*/durable (isShutDown)
 //	a quiet restart of the operator              TestDatabasesThatAreReadyCostNothing,
 //	                                             integration: TestAtRestThereIsNoRequestAndARestartWritesNothing
 //	a quiet upgrade                              TestTheNextBuildTouchesNoDatabase,
