@@ -118,7 +118,7 @@ func keyValue(name v1alpha1.DatabaseType, program string) engine {
 		readQuery:  func(key string) []string { return []string{"get", key} },
 		dial:       dialRedis, dialURI: dialRedisURI,
 		settingScript: strings.ReplaceAll(keyValueSetting, "$PROGRAM", program),
-		live:          parameter{"tcp-keepalive", "77", "77", "60"}, fixed: parameter{"databases", "20", "20", "16"},
+		live:          parameter{"tcp-keepalive", "77", "77", "60"}, fixed: parameter{"tcp-backlog", "600", "600", "511"},
 		forbidden: [][]string{{"config", "get", "*"}, {"acl", "list"}, {"shutdown", "nosave"}, {"replicaof", "no", "one"}},
 	}
 }

@@ -90,13 +90,11 @@ func TestEachValueOfALiveParameterIsTakenByARunningServer(t *testing.T) {
 }
 
 func TestAFixedParameterIsntTakenByARunningServer(t *testing.T) {
-	for _, name := range []string{"databases", "tcp-backlog"} {
-		forEveryOne(t, func(t *testing.T, s server) {
-			if err := dial(t, s.start(t), adminPassword).Configure(t.Context(), plan.Settings{name: "20"}); err == nil {
-				t.Errorf("%s is live", name)
-			}
-		})
-	}
+	forEveryOne(t, func(t *testing.T, s server) {
+		if err := dial(t, s.start(t), adminPassword).Configure(t.Context(), plan.Settings{"tcp-backlog": "20"}); err == nil {
+			t.Error("it is live")
+		}
+	})
 }
 
 // TestEachValueIsReadFromTheFiles starts a member with one value after the other,
@@ -117,7 +115,6 @@ func TestEachValueIsReadFromTheFiles(t *testing.T) {
 					fixed[known.Name] = value
 				}
 			}
-			fixed["databases"] = []string{"16", "10000"}[min(round, 1)] // they only grow
 			member := s.member(data, plan.TopologyNew)
 			member.Files, member.LiveFiles = s.Files(fixed), s.LiveFiles(live)
 			running := enginetest.Start(t, member)
@@ -224,47 +221,14 @@ func TestLiveParametersThatTheServerDoesntTakeKeepNoMemberFromStarting(t *testin
 func TestAConfigurationThatTheServerDoesntTakeIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	forEveryOne(t, func(t *testing.T, s server) {
 		member := s.member(t.TempDir(), plan.TopologyNew)
-		member.Files = s.Files(plan.Settings{"databases": "many"})
+		member.Files = s.Files(plan.Settings{"tcp-backlog": "many"})
 		running := enginetest.Start(t, member)
 		exit, message := running.Wait(), running.TerminationMessage()
-		if exit.Code != 78 || !strings.Contains(message, ">>> 'databases many'") || strings.Contains(message, "\n") {
+		if exit.Code != 78 || !strings.Contains(message, ">>> 'tcp-backlog many'") || strings.Contains(message, "\n") {
 			t.Errorf("it ended with %d and %q; it printed\n%s", exit.Code, message, exit.Output)
 		}
 		if got := listing(t, member.Data); got != "." {
 			t.Errorf("the volume holds %s", got)
-		}
-	})
-}
-
-// The server would read the keys of the seventeenth database into another one.
-func TestTheDataAreNeverOpenedWithFewerDatabases(t *testing.T) {
-	forEach(t, func(t *testing.T, s server) {
-		member := s.member(t.TempDir(), plan.TopologyNew)
-		usual := member.Files
-		member.Files = s.Files(plan.Settings{"databases": "17"})
-		running := enginetest.Start(t, member)
-		running.WaitFor(s.Probe()...)
-		if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		last := client(t, running, s.Username(), appPassword).Conn()
-		t.Cleanup(func() { _ = last.Close() }) // the member may be gone
-		if err := errors.Join(last.Select(t.Context(), 16).Err(), last.Set(t.Context(), "key", "value", 0).Err()); err != nil {
-			t.Fatal(err)
-		}
-		running.Stop()
-		fewer := member
-		fewer.Files, fewer.Data = usual, running.DataFolder()
-		refused := enginetest.Start(t, fewer)
-		if exit := refused.Wait(); exit.Code != 78 || !strings.Contains(refused.TerminationMessage(), "opened with 17 databases, and 16 are too few") {
-			t.Errorf("it ended with %d and %q", exit.Code, refused.TerminationMessage())
-		}
-		again := enginetest.Start(t, member)
-		again.WaitFor(s.Probe()...)
-		first, kept := client(t, again, s.Username(), appPassword), client(t, again, s.Username(), appPassword).Conn()
-		t.Cleanup(func() { _ = kept.Close() }) // the member may be gone
-		if err := kept.Select(t.Context(), 16).Err(); err != nil || kept.Get(t.Context(), "key").Val() != "value" || first.DBSize(t.Context()).Val() != 0 {
-			t.Errorf("the key isn't where it was (%v)", err)
 		}
 	})
 }

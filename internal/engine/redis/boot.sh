@@ -27,16 +27,6 @@ check_config() {
 	return 1
 }
 
-# check_databases refuses fewer databases than the data may have: the server would
-# read the keys of those that aren't there any more into another one.
-check_databases() {
-	databases=$(sed -n 's/^databases //p' "/boot/$engine.conf")
-	most=16
-	[ ! -r /data/db/databases ] || read -r most </data/db/databases
-	# shellcheck disable=SC2154 # of common.sh
-	[ "$databases" -ge "$most" ] || refuse "$bad_config" "The data were opened with $most databases, and $databases are too few: their keys would get into others. They were left as they are. Set databases in spec.config to $most or more."
-}
-
 if open_data "$engine" "$version"; then has_data=true; else has_data=false; fi
 require_config check_config "/boot/$engine.conf"
 accept_live live.conf check_config
@@ -44,11 +34,7 @@ if [ "$has_data" = false ]; then
 	record_version "$engine" "$version"
 	initialise make_data
 fi
-check_databases
 record_version "$engine" "$version"
-printf '%s\n' "$databases" >/data/db/databases.new
-sync
-mv /data/db/databases.new /data/db/databases
 
 # The passwords as the server stores them. The files hold the exact bytes,
 # without a newline at the end.

@@ -48,7 +48,7 @@ func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
 }
 
 func TestAFixedParameterIsInAFileThatAMemberIsRestartedFor(t *testing.T) {
-	files := New().Files(plan.Settings{"databases": "64"})
+	files := New().Files(plan.Settings{"tcp-backlog": "64"})
 	checkGolden(t, "fixed/redis.conf", files["redis.conf"])
 	for name, content := range New().Files(nil) {
 		if isSame := content == files[name]; isSame != (name != "redis.conf") {
