@@ -195,14 +195,12 @@ func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
 	switch {
 	case failure != nil:
 		return failure
+	case todo.WakeIn > 0 && (problem == nil || problem.Retry == 0 || problem.Retry > todo.WakeIn):
+		return &kit.Wait{After: todo.WakeIn, Reason: "what passes by itself is given a moment"}
 	case problem != nil && problem.Retry > 0:
 		return &kit.Wait{After: problem.Retry, Reason: problem.Reason}
-	case problem != nil && problem.IsAside && todo.WakeIn > 0:
-		return &kit.Wait{After: todo.WakeIn, Reason: "what passes by itself is given a moment"}
 	case problem != nil:
 		return &kit.Stalled{Reason: problem.Reason}
-	case todo.WakeIn > 0:
-		return &kit.Wait{After: todo.WakeIn, Reason: "what passes by itself is given a moment"}
 	default:
 		return nil
 	}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package databasemanager
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
+)
+
+// TestADatabaseIsLookedAtAgain when time alone changes something, whatever else
+// is wrong with it.
+func TestADatabaseIsLookedAtAgain(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		wakeIn time.Duration
+		retry  time.Duration // of a problem; below zero there is none
+		want   time.Duration
+	}{
+		"never, where it is well":               {0, -1, 0},
+		"never, where only the spec can help":   {0, 0, 0},
+		"after a while":                         {time.Second, -1, time.Second},
+		"for a problem":                         {0, time.Minute, time.Minute},
+		"before it is tried again":              {time.Second, time.Minute, time.Second},
+		"once it is tried again":                {time.Minute, time.Second, time.Second},
+		"after a while, for all that it stalls": {time.Second, 0, time.Second},
+	} {
+		for where, set := range map[string]func(*plan.Plan, *plan.Outcome, *plan.Problem){
+			"in the plan": func(p *plan.Plan, _ *plan.Outcome, problem *plan.Problem) { p.Problem = problem },
+			"beside it":   func(p *plan.Plan, _ *plan.Outcome, problem *plan.Problem) { p.Aside = problem },
+			"on its way":  func(_ *plan.Plan, o *plan.Outcome, problem *plan.Problem) { o.Problem = problem },
+		} {
+			todo, outcome := plan.Plan{WakeIn: row.wakeIn}, plan.Outcome{}
+			if row.retry >= 0 {
+				set(&todo, &outcome, &plan.Problem{Reason: "Test", Retry: row.retry})
+			}
+			got := time.Duration(0)
+			if wait, isWait := errors.AsType[*kit.Wait](next(todo, outcome, nil)); isWait {
+				got = wait.After
+			}
+			if got != row.want {
+				t.Errorf("%s, %s: after %s, want %s", sentence, where, got, row.want)
+			}
+		}
+	}
+}
