@@ -96,10 +96,11 @@ func requests(t *testing.T) []audit.Entry {
 }
 
 // isAboutRights tells a request that isn't granted from one that is refused for
-// another reason: a quota, a namespace that is going, or an admission plug-in
-// that hasn't heard yet of types which were installed a moment ago.
+// another reason: a quota, a namespace that is going, a class whose volumes don't
+// grow, or an admission plug-in that hasn't heard yet of types which were installed
+// a moment ago.
 func isAboutRights(entry audit.Entry) bool {
-	return !slices.ContainsFunc([]string{"exceeded quota", "is being terminated", "cannot find RESTMapping"}, func(other string) bool {
+	return !slices.ContainsFunc([]string{"exceeded quota", "is being terminated", "can be resized", "cannot find RESTMapping"}, func(other string) bool {
 		return strings.Contains(entry.ResponseStatus.Message, other)
 	})
 }
