@@ -20,6 +20,8 @@ const (
 	isWell gravity = iota
 	// isStopped is as the user wants it, and serves nobody.
 	isStopped
+	// isChanging serves, while something is underway.
+	isChanging
 	isUnderway
 	isTroubled
 )
@@ -61,9 +63,9 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem, now time.Time) dia
 	}
 	switch {
 	case plan.IsRolling:
-		return diagnosis{isUnderway, v1alpha1.ReasonRolling, "A member is about to be replaced."}
+		return diagnosis{isChanging, v1alpha1.ReasonRolling, "A member is about to be replaced."}
 	case plan.Growing != "":
-		return diagnosis{isUnderway, v1alpha1.ReasonVolumeGrowing, fmt.Sprintf(
+		return diagnosis{isChanging, v1alpha1.ReasonVolumeGrowing, fmt.Sprintf(
 			"The volume of the claim %s is being made larger; the database serves meanwhile.", plan.Growing)}
 	case plan.IsSuspended:
 		return diagnosis{isWell, v1alpha1.ReasonSuspended, "Every member answers queries. spec.suspend is set: nothing is changed or repaired."}

@@ -200,7 +200,7 @@ func (s Snapshot) ownPassword() (string, *Problem) {
 		}
 	}
 	password := string(s.Credentials.Data[PasswordKey])
-	if password == "" || len(password) > MaxPassword || strings.Contains(password, "\x00") {
+	if !isPassword(password) {
 		return "", &Problem{
 			Reason: v1alpha1.ReasonSecretMissing,
 			Message: fmt.Sprintf("Secret %s has, under the key %q, no password of 1 to %d bytes without a zero byte, but %d bytes; nothing was changed. "+
@@ -214,6 +214,11 @@ func (s Snapshot) ownPassword() (string, *Problem) {
 // takes.
 const MaxPassword = 200
 
+// isPassword tells whether every engine could take it for a password.
+func isPassword(text string) bool {
+	return text != "" && len(text) <= MaxPassword && !strings.Contains(text, "\x00")
+}
+
 // recallCredential returns what the Secret holds, or, where it was lost a
 // moment ago, what it held.
 func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
@@ -222,7 +227,7 @@ func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
 		return s.recallLost(name), nil
 	}
 	password := string(secret.Data[PasswordKey])
-	if password == "" || len(password) > MaxPassword || strings.Contains(password, "\x00") {
+	if !isPassword(password) {
 		return Credential{}, &Problem{
 			Reason: v1alpha1.ReasonSecretMissing,
 			Message: fmt.Sprintf("Secret %s has, under the key %q, no password of 1 to %d bytes without a zero byte, but %d bytes; nothing was changed. "+

@@ -126,11 +126,11 @@ func setConditions(status *v1alpha1.DatabaseManagerStatus, found diagnosis, plan
 			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	isReady := found.gravity == isWell || found.reason == v1alpha1.ReasonRolling || found.reason == v1alpha1.ReasonVolumeGrowing
+	isReady := found.gravity == isWell || found.gravity == isChanging
 	set(v1alpha1.ConditionReady, isReady, found.reason, found.message)
 
 	switch {
-	case found.gravity == isUnderway:
+	case found.gravity == isUnderway, found.gravity == isChanging:
 		set(v1alpha1.ConditionProgressing, true, found.reason, found.message)
 	case plan.IsRolling:
 		set(v1alpha1.ConditionProgressing, true, v1alpha1.ReasonRolling, "A member is being replaced.")

@@ -126,9 +126,7 @@ func (m Member) isExpected(now time.Time) bool {
 func (s Snapshot) LosesPatienceIn(now time.Time) time.Duration {
 	soonest := time.Duration(0)
 	wait := func(since time.Time, patience time.Duration) {
-		if left := since.Add(patience).Sub(now); left > 0 && (soonest == 0 || left < soonest) {
-			soonest = left
-		}
+		soonest = sooner(soonest, max(0, since.Add(patience).Sub(now)))
 	}
 	for _, member := range s.Members {
 		if isWell := member.Probe.Answers && isReady(member.Pod); IsStarted(member.Pod) && !isWell {

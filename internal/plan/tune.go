@@ -48,27 +48,30 @@ func (m Member) unlike(wanted Settings) Settings {
 // growClaims asks for larger volumes. It doesn't ask how the members are: a full
 // disk is what keeps one from starting.
 func growClaims(plan *Plan, snapshot Snapshot, desired Desired) bool {
-	for _, child := range desired.Claims {
-		claim, exists := snapshot.Objects[child.Ref].(*corev1.PersistentVolumeClaim)
-		// Kubernetes resizes no claim that isn't bound yet.
-		if !exists || claim.Status.Phase != corev1.ClaimBound || claim.DeletionTimestamp != nil {
-			continue
-		}
+	for _, claim := range snapshot.boundClaims(desired) {
 		size := snapshot.Database.Spec.Storage.Size
-		if requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]; requested.Cmp(size) < 0 {
+		requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		if requested.Cmp(size) < 0 && claim.DeletionTimestamp == nil {
 			plan.Actions = append(plan.Actions, Grow{Claim: claim.Name, UID: claim.UID, Size: size})
 		}
 	}
 	return false
 }
 
+// boundClaims are our claims that have a volume: Kubernetes resizes no other.
+func (s Snapshot) boundClaims(desired Desired) []*corev1.PersistentVolumeClaim {
+	var bound []*corev1.PersistentVolumeClaim
+	for _, child := range desired.Claims {
+		if claim, exists := s.Objects[child.Ref].(*corev1.PersistentVolumeClaim); exists && claim.Status.Phase == corev1.ClaimBound {
+			bound = append(bound, claim)
+		}
+	}
+	return bound
+}
+
 // isGrowing names a volume that is being made larger; "" if none is.
 func (s Snapshot) isGrowing(desired Desired) string {
-	for _, child := range desired.Claims {
-		claim, exists := s.Objects[child.Ref].(*corev1.PersistentVolumeClaim)
-		if !exists || claim.Status.Phase != corev1.ClaimBound {
-			continue
-		}
+	for _, claim := range s.boundClaims(desired) {
 		requested, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 		if capacity.Cmp(requested) < 0 {
 			return claim.Name

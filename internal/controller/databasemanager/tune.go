@@ -62,14 +62,10 @@ func (e *execution) onServer(ctx context.Context, server plan.Server, do func(db
 // setPassword gives the application's account the password of its Secret.
 func (e *execution) setPassword(ctx context.Context, action plan.SetPassword) error {
 	err := e.onServer(ctx, action.Server, dbclient.Connection.SetPassword)
-	if refusal, isRefused := errors.AsType[*dbclient.Refusal](err); isRefused {
-		return &plan.Problem{
-			Reason: v1alpha1.ReasonPasswordRefused, Retry: engineRetry, IsAside: true,
-			Message: fmt.Sprintf("Pod %s doesn't take the password that is in Secret %s, and keeps the former one: %s. Write another one into the Secret.",
-				action.Pod.Name, plan.AuthSecretName(e.snapshot.Database.Spec.DeploymentName), refusal.Reason),
-		}
-	}
-	return err
+	secret := plan.AuthSecretName(e.snapshot.Database.Spec.DeploymentName)
+	return beside(err, v1alpha1.ReasonPasswordRefused,
+		fmt.Sprintf("Pod %s doesn't take the password that is in Secret %s, and keeps the former one", action.Pod.Name, secret),
+		"Write another one into the Secret.")
 }
 
 // configure sets parameters in a running server.
@@ -77,14 +73,23 @@ func (e *execution) configure(ctx context.Context, action plan.Configure) error 
 	err := e.onServer(ctx, action.Server, func(connection dbclient.Connection, ctx context.Context) error {
 		return connection.Configure(ctx, action.Settings)
 	})
-	if refusal, isRefused := errors.AsType[*dbclient.Refusal](err); isRefused {
-		return &plan.Problem{
-			Reason: v1alpha1.ReasonConfigRefused, Retry: engineRetry, IsAside: true,
-			Message: fmt.Sprintf("Pod %s doesn't take a value of spec.config, and runs with the former one: %s. Correct it, or take it out.",
-				action.Pod.Name, refusal.Reason),
-		}
+	return beside(err, v1alpha1.ReasonConfigRefused,
+		fmt.Sprintf("Pod %s doesn't take a value of spec.config, and runs with the former one", action.Pod.Name),
+		"Correct it, or take it out.")
+}
+
+// beside makes a server's refusal a problem that keeps nothing else from being
+// carried out: what happened, the server's own reason, and the remedy. Another
+// error stays what it is.
+func beside(err error, reason, happened, remedy string) error {
+	refusal, isRefused := errors.AsType[*dbclient.Refusal](err)
+	if !isRefused {
+		return err
 	}
-	return err
+	return &plan.Problem{
+		Reason: reason, Retry: engineRetry, IsAside: true,
+		Message: fmt.Sprintf("%s: %s. %s", happened, refusal.Reason, remedy),
+	}
 }
 
 // grow asks for a larger volume. It is no apply, so that what else we own of the
