@@ -170,18 +170,19 @@ func TestChangesOfOneKeyAreSyncedOnceAndNeverAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	namespace, pods := newNamespace(t, kubeconfig(t))
 	createPod(t, pods, "busy", nil)
-	p := launch(t, nil, "--kubeconfig", kubeconfig(t), "--namespace", namespace, "--workers=4", "--work=3s")
+	p := launch(t, nil, "--kubeconfig", kubeconfig(t), "--namespace", namespace, "--workers=4", "--work=5s")
 	p.expect(`^pods in the store: 1`)
 	for i := range 10 { // while the first sync works
 		patchPod(t, pods, "busy", fmt.Sprintf(`{"metadata":{"labels":{"change":"%d"}}}`, i))
 	}
 	p.expect(`/busy is Pending$`)
-	deletePod(t, pods, "busy") // while the second does: it is gone from the store when the pretended work is done
-	p.expect(`/busy is gone$`)
+	deletePod(t, pods, "busy")
 	p.expect(`/busy is gone$`)
 	p.signal(syscall.SIGTERM)
-	if printed := p.ended(0); strings.Count(printed, "/busy ") != 3 {
-		t.Errorf("11 changes before the first sync's end, and one after, want 3 syncs:\n%s", printed)
+	// The second sync shows them all. Whether it had begun when the deletion came, and so a third one follows, is chance:
+	// a sync prints its line before the queue is told that it is done.
+	if printed := p.ended(0); strings.Count(printed, "/busy is Pending") != 1 || strings.Count(printed, "/busy is gone") > 2 {
+		t.Errorf("11 changes before the first sync's end, and one about then, want two or three syncs:\n%s", printed)
 	}
 }
 
