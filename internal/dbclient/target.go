@@ -47,9 +47,12 @@ func (t Target) GoString() string { return t.String() }
 type Connection interface {
 	// State asks the member how it is.
 	State(ctx context.Context) (plan.EngineState, error)
-	// Promote makes the member the primary: it takes writes from now on, and
-	// does so after a restart. It may be called again.
-	Promote(ctx context.Context) error
+	// Promote makes the member the primary, which follows nobody: it takes writes
+	// from now on, and does so after a restart. What it waits for before a client
+	// hears of a commit is set, and read back, before the first write. It fails
+	// while the member hasn't executed all that it has received. It may be called
+	// again.
+	Promote(ctx context.Context, required plan.Acknowledgement) error
 	// Configure sets parameters in the running server, by their names, to values
 	// in the form in which State gives them. It fails with a Refusal if the server
 	// doesn't take one. It may be called again.
@@ -60,6 +63,29 @@ type Connection interface {
 	SetPassword(ctx context.Context) error
 	// Close ends the connection.
 	Close() error
+}
+
+// Replicator is what a connection can do about copying from one member to
+// another. Each call is over within a second or two, and may be repeated; what
+// it does lies in the data of the member, and so holds after a restart, with the
+// operator or without.
+type Replicator interface {
+	// Follow has the member, which isn't the primary, copy from another one, and go
+	// on doing so after each restart. What it has received from a former source and
+	// not executed isn't lost by it: it fails until that is executed.
+	Follow(ctx context.Context, source plan.Source) error
+	// Fence has a member that isn't the primary receive nothing any more, from
+	// nobody, also after a restart: what it has by then is all that it will have,
+	// and it acknowledges nothing. What it has received it still executes. Its
+	// State gives the position.
+	Fence(ctx context.Context) error
+	// Demote has the primary take no writes any more, also after a restart, until
+	// it is promoted again. All that it has is with its followers by then, or it
+	// fails and goes on as before, as far as the engine can tell.
+	Demote(ctx context.Context) error
+	// Require sets what the primary waits for before a client hears of a commit,
+	// and reads it back.
+	Require(ctx context.Context, required plan.Acknowledgement) error
 }
 
 // Refusal is an error that says that a server doesn't take what it was given,

@@ -69,6 +69,16 @@ type ProberConfig[T comparable, S comparable] struct {
 	// OnChange is called with a key when what is known of one of its members
 	// changes; not when it is merely confirmed.
 	OnChange func(key cache.ObjectName)
+	// IsNews tells whether a state says something new after another; nil means
+	// that any other state does.
+	IsNews func(before, after S) bool
+}
+
+func (c ProberConfig[T, S]) isNews(before, after S) bool {
+	if c.IsNews == nil {
+		return before != after
+	}
+	return c.IsNews(before, after)
 }
 
 const (
@@ -273,7 +283,7 @@ func (p *Prober[T, S]) store(key cache.ObjectName, member ProbedMember[T], state
 	if isTurned || !before.IsAsked {
 		answer.Since = now
 	}
-	changed = isTurned || !before.IsAsked || answer.State != before.State
+	changed = isTurned || !before.IsAsked || p.config.isNews(before.State, answer.State)
 	return !answer.LastAnswer.IsZero(), changed
 }
 

@@ -102,6 +102,16 @@ type EngineState struct {
 	Password PasswordState
 	// IsLoading is true while the member still reads its data and serves nothing.
 	IsLoading bool
+	// Replication is what it says of copying from another member, Progress how far
+	// it is: that is no news.
+	Replication Replication
+	Progress    Progress
+}
+
+// IsNews tells whether one answer of a member says something new after another.
+func IsNews(before, after EngineState) bool {
+	before.Progress, after.Progress = Progress{}, Progress{}
+	return before != after
 }
 
 // PasswordState says what password an account has.

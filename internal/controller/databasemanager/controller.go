@@ -123,6 +123,7 @@ func New(config Config) (*Controller, error) {
 		Dial:      func(t target) kit.Connection[plan.EngineState] { return c.engines[t.engine].Dial(t.Target) },
 		CallLimit: callLimit,
 		OnChange:  c.loop.Enqueue,
+		IsNews:    plan.IsNews,
 	})
 	if err := c.openCaches(); err != nil {
 		return nil, err

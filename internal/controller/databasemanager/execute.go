@@ -144,7 +144,9 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 	case plan.ConfirmGone:
 		return e.confirmGone(ctx, action.Pod)
 	case plan.Promote:
-		return e.onServer(ctx, action.Server, dbclient.Connection.Promote)
+		return e.onServer(ctx, action.Server, func(connection dbclient.Connection, ctx context.Context) error {
+			return connection.Promote(ctx, plan.Acknowledgement{})
+		})
 	case plan.SetPassword:
 		return e.setPassword(ctx, action)
 	case plan.Configure:

@@ -230,7 +230,7 @@ func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState,
 }
 
 // Promote lets the member take writes, from now on and after each restart.
-func (c *Connection) Promote(ctx context.Context) error {
+func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
 	for _, statement := range c.dialect.promote {
 		err := call(ctx, func(ctx context.Context) error {
 			_, err := c.db.ExecContext(ctx, statement)

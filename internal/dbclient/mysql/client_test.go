@@ -13,6 +13,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"coolops.cn/database-manager/internal/dbclient"
+	"coolops.cn/database-manager/internal/plan"
 )
 
 func TestAVersionIsItsNumber(t *testing.T) {
@@ -61,7 +62,7 @@ func TestAMemberThatIsntThereFailsWithoutNamingAddressOrPassword(t *testing.T) {
 	for _, dial := range []func(dbclient.Target) *Connection{Dial, DialMariaDB} {
 		connection := dial(dbclient.Target{Address: address, Username: "operator", Password: "s3cret"})
 		_, err = connection.State(t.Context())
-		promoteErr := connection.Promote(t.Context())
+		promoteErr := connection.Promote(t.Context(), plan.Acknowledgement{})
 		for _, err := range []error{err, promoteErr} {
 			if err == nil || err.Error() != "the connection fails" {
 				t.Errorf("got %v", err)

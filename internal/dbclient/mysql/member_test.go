@@ -202,7 +202,7 @@ func (r running) state(t *testing.T) plan.EngineState {
 
 func (r running) promote(t *testing.T) {
 	t.Helper()
-	if err := r.operator(t, r.member.AdminPassword).Promote(t.Context()); err != nil {
+	if err := r.operator(t, r.member.AdminPassword).Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 		t.Fatalf("promote: %v", err)
 	}
 }

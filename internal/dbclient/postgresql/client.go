@@ -145,7 +145,7 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 
 // Promote lets the member end its recovery: it takes writes from then on, and
 // its history has a new part. State tells when it is done.
-func (c *Connection) Promote(ctx context.Context) error {
+func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
 	tables, err := c.ask(ctx, askPromotion)
 	if err != nil {
 		return err

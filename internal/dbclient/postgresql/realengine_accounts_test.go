@@ -19,6 +19,7 @@ import (
 
 	"coolops.cn/database-manager/internal/engine/enginetest"
 	engine "coolops.cn/database-manager/internal/engine/postgresql"
+	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -70,7 +71,7 @@ func TestPasswordsThatChangedHoldFromTheNextStartOn(t *testing.T) {
 			}
 			operator := dial(t, second, changed.AdminPassword)
 			awaitRole(t, operator, row.role)
-			if err := operator.Promote(t.Context()); err != nil {
+			if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 				t.Fatal(err)
 			}
 			awaitRole(t, operator, v1alpha1.MemberRolePrimary)
@@ -346,7 +347,7 @@ func TestNoPasswordIsToldToAnybody(t *testing.T) {
 		}
 	}
 	operator := dial(t, running, member.AdminPassword)
-	if err := operator.Promote(t.Context()); err != nil {
+	if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitRole(t, operator, v1alpha1.MemberRolePrimary)

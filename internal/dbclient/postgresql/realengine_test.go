@@ -66,7 +66,7 @@ func startPromoted(t *testing.T, member enginetest.Member) *enginetest.Running {
 	t.Helper()
 	running := start(t, member)
 	operator := dial(t, running, member.AdminPassword)
-	if err := operator.Promote(t.Context()); err != nil {
+	if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 		t.Fatalf("promote: %v", err)
 	}
 	awaitRole(t, operator, v1alpha1.MemberRolePrimary)
@@ -216,7 +216,7 @@ func TestANewMemberTakesNoWritesUntilItIsPromoted(t *testing.T) {
 			t.Errorf("a write gives %v", err)
 		}
 		for range 2 {
-			if err := operator.Promote(t.Context()); err != nil {
+			if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 				t.Fatalf("promote: %v", err)
 			}
 		}
@@ -225,7 +225,7 @@ func TestANewMemberTakesNoWritesUntilItIsPromoted(t *testing.T) {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 		app.mustQuery("CREATE TABLE t (i int)")
-		if err := operator.Promote(t.Context()); err != nil {
+		if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 			t.Errorf("promote a primary: %v", err)
 		}
 		if again := awaitRole(t, operator, v1alpha1.MemberRolePrimary); again != after {
@@ -259,7 +259,7 @@ func TestAMemberKeepsItsDataAndItsRole(t *testing.T) {
 			running := start(t, newMember(t, "18"))
 			operator := dial(t, running, adminPassword)
 			if row.role == v1alpha1.MemberRolePrimary {
-				if err := operator.Promote(t.Context()); err != nil {
+				if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 					t.Fatal(err)
 				}
 				awaitRole(t, operator, v1alpha1.MemberRolePrimary)

@@ -115,7 +115,7 @@ func asWords(command, subcommand string, others ...string) []any {
 
 // Promote lets the member follow nobody any more, and then has it write down
 // that it does.
-func (c *Connection) Promote(ctx context.Context) error {
+func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
 	if err := c.client.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
 		return describe(err)
 	}

@@ -84,7 +84,7 @@ func (s server) start(t *testing.T) *enginetest.Running {
 func (s server) startPrimary(t *testing.T) *enginetest.Running {
 	t.Helper()
 	running := s.start(t)
-	if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
+	if err := dial(t, running, adminPassword).Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 		t.Fatalf("promote: %v\n%s", err, running.Output())
 	}
 	return running
@@ -148,7 +148,7 @@ func TestANewMemberTakesNoWritesUntilItIsPromoted(t *testing.T) {
 			t.Errorf("a write gives %v, want READONLY", err)
 		}
 		for range 2 { // a second time changes nothing
-			if err := dial(t, running, adminPassword).Promote(t.Context()); err != nil {
+			if err := dial(t, running, adminPassword).Promote(t.Context(), plan.Acknowledgement{}); err != nil {
 				t.Fatal(err)
 			}
 		}
