@@ -14,7 +14,7 @@ func appointPrimary(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		if !isNamed || !member.Probe.Answers || member.isPrimary() || member.Pod.DeletionTimestamp != nil {
 			continue
 		}
-		plan.Actions = append(plan.Actions, Promote{member.server()})
+		plan.Actions = append(plan.Actions, Promote{Server: member.server()})
 		return true
 	}
 	return false

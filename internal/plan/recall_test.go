@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestWhatIsRecalled(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, problem := row.database.build().Recall()
-			if got != row.want || reasonOf(problem) != row.reason {
+			if !reflect.DeepEqual(got, row.want) || reasonOf(problem) != row.reason {
 				t.Errorf("got %+v and %v, want %+v and %q", got, problem, row.want, row.reason)
 			}
 		})

@@ -39,6 +39,25 @@ type Topology struct {
 	// empty under new; Holder also where it has been forgotten.
 	Primary string
 	Holder  types.UID
+
+	// Members are the replicas whose acknowledgement a commit can rest on, in the
+	// order of their ordinals; Required is how many of them are sure to have each
+	// commit that was acknowledged: the weakest that may be in effect. None is where
+	// that isn't known, and then nobody is promoted in the primary's stead.
+	Members  []TopologyMember
+	Required int
+	// IsHandingOver has the primary start as a replica of nobody the next time, so
+	// that another one can take its place.
+	IsHandingOver bool
+	// Clones are the members that are to give up their data for the primary's, each
+	// with a token by which it knows whether it has.
+	Clones map[string]string
+}
+
+// TopologyMember is a replica, and what its data lie on.
+type TopologyMember struct {
+	Name   string
+	Holder types.UID
 }
 
 // TopologyState says whether there are data.
@@ -60,6 +79,16 @@ const (
 	topologyDataIDKey  = "data-id"
 	topologyPrimaryKey = "primary"
 	topologyHolderKey  = "holder"
+
+	topologyMembersKey     = "members"
+	topologyRequiredKey    = "required"
+	topologyHandingOverKey = "handing-over"
+
+	// TopologyStartsAsPrimaryKey and TopologyClonesKey are given to boot scripts, too.
+	// The first has the primary's name, and nobody's while the primary hands over.
+	TopologyStartsAsPrimaryKey = "starts-as-primary"
+	TopologyClonesKey          = "clones"
+	nobody                     = "-"
 )
 
 // TopologyName is the name of the ConfigMap with the topology.
@@ -73,7 +102,21 @@ func (t Topology) Data() map[string]string {
 		topologyDataIDKey:  t.DataID,
 		topologyPrimaryKey: t.Primary,
 		topologyHolderKey:  string(t.Holder),
+
+		topologyMembersKey:     joinPairs(t.Members),
+		topologyRequiredKey:    strconv.Itoa(t.Required),
+		topologyHandingOverKey: strconv.FormatBool(t.IsHandingOver),
+
+		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
+		TopologyClonesKey:          joinClones(t.Clones),
 	}
+}
+
+func (t Topology) startsAsPrimary() string {
+	if t.IsHandingOver {
+		return nobody
+	}
+	return t.Primary
 }
 
 // parseTopology reads the content of the ConfigMap.
@@ -94,6 +137,14 @@ func parseTopology(data map[string]string) (Topology, error) {
 	}
 	if topology.DataID == "" {
 		return Topology{}, fmt.Errorf("the key %q is missing", topologyDataIDKey)
+	}
+	// One that was written before there were replicas has none of the rest.
+	topology.Members, topology.Clones = parseMembers(data[topologyMembersKey]), parseClones(data[TopologyClonesKey])
+	topology.IsHandingOver = data[topologyHandingOverKey] == "true"
+	if text := data[topologyRequiredKey]; text != "" {
+		if topology.Required, err = strconv.Atoi(text); err != nil || topology.Required < 0 || topology.Required > len(topology.Members) {
+			return Topology{}, fmt.Errorf("the key %q holds %q, which is no number of the %d members", topologyRequiredKey, text, len(topology.Members))
+		}
 	}
 	return topology, nil
 }
