@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindSecret,
-// ConfirmGone, Promote, Demote, Fence, Follow, Require, SetPassword, Configure, Grow,
+// ConfirmGone, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
 // Evict, Orphan or Delete.
 type Action interface {
 	fmt.Stringer
@@ -94,6 +97,15 @@ type Require struct {
 	Required Acknowledgement
 }
 
+// Label says on a member's pod what its role is, by which the Services select.
+type Label struct {
+	Pod PodRef
+	// Version is the resourceVersion of the pod that the decision rests on.
+	Version string
+	// Role is empty for none.
+	Role v1alpha1.MemberRole
+}
+
 // SetPassword gives the application's account the password that is in its Secret.
 type SetPassword struct{ Server }
 
@@ -146,6 +158,7 @@ func (Demote) isAction()      {}
 func (Fence) isAction()       {}
 func (Follow) isAction()      {}
 func (Require) isAction()     {}
+func (Label) isAction()       {}
 func (SetPassword) isAction() {}
 func (Configure) isAction()   {}
 func (Grow) isAction()        {}
@@ -170,6 +183,9 @@ func (a ConfirmGone) String() string { return "confirm that Pod " + a.Pod.Name +
 
 // String describes the action, for logs.
 func (a Promote) String() string {
+	if a.Required.Count == 0 {
+		return "promote Pod " + a.Pod.Name
+	}
 	return "promote Pod " + a.Pod.Name + ", with acknowledgement by " + a.Required.String()
 }
 
@@ -185,6 +201,11 @@ func (a Follow) String() string { return "have Pod " + a.Pod.Name + " follow " +
 // String describes the action, for logs.
 func (a Require) String() string {
 	return "have Pod " + a.Pod.Name + " wait for acknowledgement by " + a.Required.String()
+}
+
+// String describes the action, for logs.
+func (a Label) String() string {
+	return "label Pod " + a.Pod.Name + " as " + cmp.Or(string(a.Role), "nothing")
 }
 
 // String describes the action, for logs.

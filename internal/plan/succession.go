@@ -121,8 +121,11 @@ func joinClones(clones map[string]string) string {
 }
 
 func parseClones(text string) map[string]string {
-	clones := map[string]string{}
+	var clones map[string]string
 	for pair := range strings.FieldsSeq(text) {
+		if clones == nil {
+			clones = map[string]string{}
+		}
 		name, token, _ := strings.Cut(pair, ":")
 		clones[name] = token
 	}
