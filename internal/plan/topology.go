@@ -160,6 +160,8 @@ type TopologyStep struct {
 	Gone *PodRef
 	// Notice tells of what happened; nil if it is nothing to tell.
 	Notice *Notice
+	// move is what was decided about the roles, under the topology that is recorded.
+	move move
 }
 
 // PodRef is one pod, and no other of its name.
@@ -244,9 +246,13 @@ func (s Snapshot) hasSignOfData() bool {
 // the first of the database, and under initialized its data were brought to
 // another volume, or its volume's UID had been forgotten.
 func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
+	if len(step.Members) > 0 {
+		return step // others have the data: one of them takes its place
+	}
 	for _, member := range s.Members {
 		holder := s.holderOf(member)
-		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" {
+		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary
+		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" || isAnother {
 			continue
 		}
 		step.State, step.Primary, step.Holder = TopologyInitialized, member.Pod.Name, holder
@@ -282,6 +288,9 @@ const DataVolume = "data"
 // Where it has been forgotten which one that was, every pod there is must have
 // said that it holds none.
 func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
+	if s.anyHasData(step.Topology) {
+		return step
+	}
 	if step.Holder == "" && (len(s.Members) == 0 || s.anyMayHoldData()) {
 		return s.nameHolder(step)
 	}
@@ -300,6 +309,19 @@ func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
 	}
 	step.Topology = step.renewed()
 	return step
+}
+
+// anyHasData tells whether a replica that the topology names is there, on the data
+// that it names.
+func (s Snapshot) anyHasData(topology Topology) bool {
+	for _, member := range s.Members {
+		for _, named := range topology.Members {
+			if named.Name == member.Pod.Name && named.Holder == s.holderOf(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s Snapshot) anyMayHoldData() bool {
@@ -350,6 +372,7 @@ func (m Member) isPrimary() bool {
 const (
 	exitForeignData = 65
 	exitNoData      = 66
+	exitNoSource    = 69
 	exitInUse       = 75
 	exitBadConfig   = 78
 )
@@ -359,7 +382,7 @@ const (
 // at once, or else the topology permits it to make data, and it is new.
 func (m Member) saysNoData() bool {
 	refusal, isRefused := m.refusal()
-	return isRefused && refusal.ExitCode == exitNoData
+	return isRefused && (refusal.ExitCode == exitNoData || refusal.ExitCode == exitNoSource)
 }
 
 // isBetweenStarts tells whether the member's container isn't running.
@@ -387,7 +410,7 @@ func (m Member) refusal() (corev1.ContainerStateTerminated, bool) {
 			continue
 		}
 		switch ended.ExitCode {
-		case exitForeignData, exitNoData, exitInUse, exitBadConfig:
+		case exitForeignData, exitNoData, exitNoSource, exitInUse, exitBadConfig:
 			return *ended, true
 		}
 	}

@@ -81,10 +81,6 @@ const (
 	// doesn't answer a query with the Secret's credentials.
 	ReasonEngineNotResponding = "EngineNotResponding"
 
-	// ReasonReplicationNotAvailable: more than one member is asked for, and
-	// this version of the operator runs one.
-	ReasonReplicationNotAvailable = "ReplicationNotAvailable"
-
 	// ReasonConflict: an object of a child's name exists and isn't ours; it is
 	// left as it is.
 	ReasonConflict = "Conflict"
