@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -350,6 +351,45 @@ func TestAPodMadeAnewHasTheVolumeAndAnotherAddress(t *testing.T) {
 	if answer := ask(t, stays, gone, "get", "key"); answer != "" {
 		t.Errorf("after its volume was lost, the key holds %q", answer)
 	}
+}
+
+// An application goes on trying while the test does something to the members.
+func TestAnybodyMayDialWhileAPodIsMadeAnew(t *testing.T) {
+	network := NewNetwork(t, "orders")
+	member := startRedis(t, network, 1)[0]
+	before := member.Address()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var application sync.WaitGroup
+	// until dials until it gets an address other than that.
+	until := func(dial dialer, to, not string) {
+		for ctx.Err() == nil {
+			connection, err := dial(ctx, "tcp", to)
+			if err == nil {
+				reached := connection.RemoteAddr().String()
+				_ = connection.Close() // it was only opened
+				if reached != not {
+					return
+				}
+			}
+			pause, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			<-pause.Done()
+			cancel()
+		}
+		t.Errorf("%s never leads elsewhere than to %s", to, not)
+	}
+	application.Go(func() { until(network.Dial, member.Host()+":6379", before+":6379") })
+	inside, stop := context.WithCancel(ctx)
+	application.Go(func() {
+		for inside.Err() == nil {
+			if connection, err := member.Dial(inside, "tcp", "127.0.0.1:6379"); err == nil {
+				_ = connection.Close() // it was only opened
+			}
+		}
+	})
+	replace(member)
+	stop()
+	application.Wait()
 }
 
 func TestAPodIsDeletedAsTheKubeletWould(t *testing.T) {
