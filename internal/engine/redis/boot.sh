@@ -45,7 +45,12 @@ source_answers() {
 
 # has_history: an append-only file was begun in the data directory. The server
 # makes one at its first start, before it serves anybody.
-has_history() { [ -n "$(find /data/db/appendonlydir -name '*.manifest' 2>/dev/null)" ]; }
+has_history() {
+	for manifest in /data/db/appendonlydir/*.manifest; do
+		[ ! -e "$manifest" ] || return 0
+	done
+	return 1
+}
 
 # has_copied: the file was begun anew since, as it is at the end of a copy, when
 # all is in memory. Before that nothing is written to it that could make it grow.
