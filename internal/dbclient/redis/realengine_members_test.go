@@ -141,10 +141,15 @@ func (d *database) follow(ordinal, source int) {
 	}))
 }
 
-// eventually asks again and again until the answer is yes.
+// eventually asks again and again until there is no error.
 func eventually(t *testing.T, sentence string, ask func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	eventuallyWithin(t, patience, sentence, ask)
+}
+
+func eventuallyWithin(t *testing.T, limit time.Duration, sentence string, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	const pause = 20 * time.Millisecond
 	ticker := time.NewTicker(pause)
@@ -157,7 +162,7 @@ func eventually(t *testing.T, sentence string, ask func(context.Context) error) 
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", sentence, patience, err)
+			t.Fatalf("%s: not within %s: %v", sentence, limit, err)
 		}
 	}
 }
@@ -239,7 +244,7 @@ func (d *database) checkSameRows(ours, theirs int) {
 	}
 }
 
-// kill ends a member's server by SIGKILL, and starts it again with what its
+// killAndRestart ends a member's server by SIGKILL, and starts it again with what its
 // container is told now.
 func (d *database) killAndRestart(ordinal int, env map[string]string) {
 	d.t.Helper()

@@ -44,6 +44,16 @@ func forEach(t *testing.T, test func(*testing.T, server)) { forSome(t, testing.S
 // forEveryOne runs a test against every version of both engines.
 func forEveryOne(t *testing.T, test func(*testing.T, server)) { forSome(t, false, test) }
 
+// forOneOrEach runs a test that takes long against every version of both engines;
+// against the newest Valkey alone, where tests are to be short.
+func forOneOrEach(t *testing.T, test func(*testing.T, server)) {
+	if testing.Short() {
+		test(t, server{engine.NewValkey(), "valkey/valkey:9.1"})
+		return
+	}
+	forEach(t, test)
+}
+
 func forSome(t *testing.T, isShort bool, test func(*testing.T, server)) {
 	for _, family := range []engine.Engine{engine.New(), engine.NewValkey()} {
 		versions := family.Versions()

@@ -127,17 +127,19 @@ func (c *Connection) Demote(ctx context.Context) (err error) {
 func (c *Connection) awaitFollowers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, handoverLimit)
 	defer cancel()
-	timer := time.NewTicker(askAgain)
-	defer timer.Stop()
+	ticker := time.NewTicker(askAgain)
+	defer ticker.Stop()
 	for {
 		is, err := c.info(ctx)
-		if err != nil || is.followersHaveAll() {
+		switch {
+		case ctx.Err() != nil:
+			return errors.New("a replica that is attached doesn't confirm what it has")
+		case err != nil || is.followersHaveAll():
 			return err
 		}
 		select {
-		case <-timer.C:
+		case <-ticker.C:
 		case <-ctx.Done():
-			return errors.New("a replica that is attached doesn't confirm what it has")
 		}
 	}
 }
