@@ -519,6 +519,47 @@ func TestACopyThatIsBrokenOffLeavesTheFormerData(t *testing.T) {
 	})
 }
 
+// TestACopyGoesOnWhereverTheScriptWasKilled lays out what a killed script leaves.
+func TestACopyGoesOnWhereverTheScriptWasKilled(t *testing.T) {
+	forOneOrEach(t, func(t *testing.T, s server) {
+		d := s.newDatabase(t, 1)
+		member, wish := d.members[1], topology(0, plan.TopologyCloneVariable, "orders-1:again")
+		data := func(names ...string) string { return filepath.Join(append([]string{member.DataFolder()}, names...)...) }
+		for sentence, leave := range map[string]func() error{
+			"while it made the new data": func() error { return os.MkdirAll(data("init", "x"), 0o777) },
+			"when the old ones were on their way out": func() error {
+				return errors.Join(os.MkdirAll(data("init"), 0o777), os.Rename(data("db"), data("gone")))
+			},
+			"before the old ones were removed": func() error { return os.MkdirAll(data("gone", "x"), 0o777) },
+			"before it noted what it had done": func() error { return nil },
+		} {
+			member.Kill()
+			d.must(sentence, leave())
+			for _, left := range []string{"init", "gone"} {
+				d.must("give it to the member", errors.Join(chownAll(data(left)), os.RemoveAll(data("cloned"))))
+			}
+			member.SetEnv(wish)
+			member.Restart()
+			d.awaitCurrent(1, 0)
+			d.checkSameRows(1, 0)
+			if after := listing(t, member.DataFolder()); strings.Contains(after, "gone") || strings.Contains(after, "init") || !strings.Contains(after, "cloned") {
+				t.Errorf("%s: afterwards the volume holds %s", sentence, after)
+			}
+		}
+	})
+}
+
+// chownAll gives all that is below a folder to the member's user; none is fine.
+func chownAll(folder string) error {
+	const user = 999
+	return filepath.Walk(folder, func(path string, _ os.FileInfo, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, os.Lchown(path, user, user))
+	})
+}
+
 func (d *database) setReplicator(rule string) {
 	d.t.Helper()
 	d.must("change the account", d.clientAs(0, engine.AdminUsername, adminPassword).Do(d.t.Context(), "ACL", "SETUSER", "replicator", rule).Err())

@@ -5,6 +5,7 @@ package redis
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,12 +89,7 @@ func (p Position) reaches(other point) bool {
 
 // has tells whether the member has all that the other has.
 func (p Position) has(other Position) bool {
-	for _, at := range other.points() {
-		if p.reaches(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(other.points(), p.reaches)
 }
 
 // shares tells whether a history is known of both.
