@@ -53,8 +53,8 @@ type answer struct {
 	conninfo         string
 	synchronousNames string
 	attached         []string
-	// hasReceiver tells whether there is a process that receives, and is or tries
-	// to be connected with host; sourceEnd is how far that one is, as far as known.
+	// hasReceiver tells whether there is a process that receives, or will when it is
+	// connected with host; sourceEnd is how far that one is, as far as known.
 	hasReceiver    bool
 	receives       string
 	host           string
@@ -66,7 +66,7 @@ type answer struct {
 func parseAnswer(row []string) answer {
 	a := answer{
 		waitsFor: row[2], isPaused: row[3] == "t", conninfo: row[5], synchronousNames: row[6],
-		attached: strings.Split(row[7], ","), hasReceiver: row[8] != "", receives: row[9], host: row[10],
+		attached: strings.Split(row[7], ","), hasReceiver: row[8] != "" && row[9] != "waiting", receives: row[9], host: row[10],
 	}
 	a.executed, a.hasExecuted = parseLSN(row[0])
 	a.received, a.hasReceived = parseLSN(row[4])

@@ -25,9 +25,11 @@ var (
 const (
 	// askStanding gives what a member that is to be changed is: whether it is a
 	// replica, its pod's name, how it connects, whether it still receives, and
-	// whether the process is held up that would have to end that.
+	// whether the process is held up that would have to end that. A receiver that
+	// waits is one whose source has nothing more for it: it does nothing until it
+	// is told where to go on, and stays for ever in a replica that has nowhere to.
 	askStanding = `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('cluster_name'), pg_catalog.current_setting('primary_conninfo'),
-		EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_receiver() r WHERE r.pid IS NOT NULL),
+		EXISTS (SELECT FROM pg_catalog.pg_stat_get_wal_receiver() r WHERE r.pid IS NOT NULL AND r.status OPERATOR(pg_catalog.<>) 'waiting'),
 		EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(NULL) a WHERE a.backend_type OPERATOR(pg_catalog.=) 'startup'
 			AND (a.wait_event_type OPERATOR(pg_catalog.=) ANY ('{Lock,BufferPin}') OR a.wait_event OPERATOR(pg_catalog.~~) 'RecoveryConflict%'))`
 
