@@ -198,7 +198,7 @@ func TestAfterANewOperatorsPasswordReplicationGoesOn(t *testing.T) {
 	c.synchronise()
 	c.password = `another: "p'ass\word` + "\r"
 	for _, ordinal := range []int{2, 0, 1} {
-		if err := c.members[ordinal].WriteSecrets(appPassword, c.password); err != nil {
+		if err := c.members[ordinal].WritePasswords(appPassword, c.password); err != nil {
 			t.Fatal(err)
 		}
 		c.members[ordinal].Kill()
