@@ -55,6 +55,8 @@ type product struct {
 	// secondPassword gives the application's account one, "second", beside the
 	// first.
 	secondPassword string
+	// replicatorPassword is that of the account replicator, by the operator's.
+	replicatorPassword func(admin string) string
 	// client is the engine's own client, and socket what it connects to.
 	client, socket string
 }
@@ -76,7 +78,7 @@ func mysqlProduct() product {
 			"SELECT PROCESSLIST_INFO FROM performance_schema.threads", "SELECT DATA FROM performance_schema.error_log", "SELECT VARIABLE_VALUE FROM performance_schema.user_variables_by_thread",
 		},
 		secondPassword: "ALTER USER app@'%' IDENTIFIED BY 'second' RETAIN CURRENT PASSWORD",
-		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
+		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket, replicatorPassword: mysqlReplicatorPassword,
 	}
 }
 
@@ -89,7 +91,7 @@ func mariaDBProduct() product {
 		copying:        []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
 		told:           []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
 		secondPassword: "ALTER USER app@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('first') OR mysql_native_password USING PASSWORD('second')",
-		client:         "mariadb", socket: mariadb.Socket,
+		client:         "mariadb", socket: mariadb.Socket, replicatorPassword: func(admin string) string { return admin },
 	}
 }
 
