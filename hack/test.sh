@@ -136,6 +136,7 @@ step_unit() {
 }
 
 run_engines() {
+	hack/tools.sh util-linux iproute2
 	eval "$(hack/engines.sh)"
 	run_tests engines -race -tags=realengine "$@" ./internal/dbclient/... ./internal/engine/...
 }

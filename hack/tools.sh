@@ -13,6 +13,7 @@ for package in "$@"; do
 	# The name of the program, where it isn't the package's.
 	case ${package} in
 	util-linux) program=nsenter ;;
+	iproute2) program=ip ;;
 	*) program=${package} ;;
 	esac
 	command -v "${program}" >/dev/null || missing+=("${package}")

@@ -39,7 +39,10 @@ for entry in "$root"/*; do
 done
 printf '%s\n' "$host" >/proc/sys/kernel/hostname
 printf '%s\n' "$host" >"$stage/etc/hostname"
-printf '%s\n' '127.0.0.1 localhost' '::1 localhost' "127.0.0.1 $host" >"$stage/etc/hosts"
+# In a folder of its own, since what is written anew takes the old file's place.
+mkdir "$stage/etc/names"
+bind_read_only "$folder/names" "$stage/etc/names"
+ln -sf names/hosts "$stage/etc/hosts"
 
 # What the container runtime mounts.
 mount -t proc proc "$stage/proc"

@@ -7,11 +7,13 @@ package enginetest
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +28,8 @@ const (
 	// patience is how long a member may take for anything that a test waits for.
 	patience = time.Minute
 
-	// hostname is the name of every member's pod.
-	hostname = "member-0"
+	// alone is the name of the pod of a member that is in no Network.
+	alone = "member-0"
 
 	// defaultPath is the PATH of upstream images.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -47,7 +49,11 @@ type Member struct {
 	// AuthPassword and AdminPassword are put into the files that a pod gets from
 	// its Secrets.
 	AuthPassword, AdminPassword string
-	// Env is added to the environment of an upstream image's container.
+	// Stop is run in the container before SIGTERM, when the pod is deleted: what
+	// Engine.Stop returns.
+	Stop []string
+	// Env is added to the environment of an upstream image's container. SetEnv
+	// changes it between starts.
 	Env map[string]string
 	// Data is the folder that the member has as its volume; empty means a new
 	// one. What is in it stays, and can be given to another member afterwards.
@@ -56,39 +62,57 @@ type Member struct {
 
 // Running is a member that was started. It is killed at the end of the test,
 // and if the test failed by then, its output is logged.
+//
+// Its methods are for the test's own goroutine, except Dial, which any may call
+// at any time.
 type Running struct {
-	t       testing.TB
-	member  Member
-	root    string
-	folder  string
-	network *os.File
+	t      testing.TB
+	member Member
+	name   string
+	root   string
+	folder string
+	// process is the container's life that is, or was last.
 	process *process
+	// hasPod is false from Delete to Create.
+	hasPod bool
+
+	// mu guards namespace, the pod's network.
+	mu        sync.Mutex
+	namespace *os.File
+
+	// seat is the member's place in a Network; nil if it is in none.
+	seat *seat
 }
 
-// Start starts a member in a new pod: folders for sockets and temporary files
-// are empty. It doesn't wait for the member to serve: WaitFor does.
+// Start starts a member in a new pod that has no network but its own loopback
+// interface: folders for sockets and temporary files are empty. It doesn't wait
+// for the member to serve: WaitFor does.
 func Start(t testing.TB, member Member) *Running {
+	t.Helper()
+	return start(t, member, alone, nil)
+}
+
+func start(t testing.TB, member Member, name string, seat *seat) *Running {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("running a member as its pod would needs root")
 	}
-	r := &Running{t: t, member: member, root: Root(t, member.Image), folder: t.TempDir()}
-	network, err := newNetwork()
-	if err != nil {
-		t.Fatalf("make a network of the member's own: %v", err)
-	}
-	r.network = network
-	t.Cleanup(func() { _ = network.Close() }) // it was only read
-	if err := r.layOut(); err != nil {
-		t.Fatalf("lay out the member's folders: %v", err)
+	r := &Running{t: t, member: member, name: name, root: Root(t, member.Image), folder: t.TempDir(), seat: seat}
+	r.member.Env = maps.Clone(member.Env)
+	if seat != nil {
+		seat.member = r
 	}
 	t.Cleanup(func() {
+		if r.process == nil {
+			return // it wasn't even started
+		}
 		r.Kill()
 		if t.Failed() {
-			t.Logf("a member of %s ended with %d; it had printed\n%s", member.Image, r.process.exit.Code, r.Output())
+			t.Logf("%s, of %s, ended with %d; it had printed\n%s", name, member.Image, r.process.exit.Code, r.Output())
 		}
 	})
-	r.start()
+	t.Cleanup(func() { _ = r.namespace.Close() }) // it was only read, or it never was
+	r.Create()
 	return r
 }
 
@@ -107,16 +131,26 @@ func Root(t testing.TB, image string) string {
 }
 
 // Restart starts a member again that has ended, as the kubelet restarts a
-// container in place: everything but the processes is as it was left.
+// container in place: everything but the processes is as it was left, its address
+// included.
 func (r *Running) Restart() {
 	r.t.Helper()
-	select {
-	case <-r.process.done:
-	default:
-		r.t.Fatal("the member still runs: end it first")
+	if !r.hasPod {
+		r.t.Fatalf("%s has no pod: create it", r.name)
+	}
+	if r.runs() {
+		r.t.Fatalf("%s still runs: end it first", r.name)
 	}
 	r.start()
 }
+
+// SetEnv replaces what is added to the environment, from the next start of the
+// container on. A pod's variables that come from a ConfigMap are resolved at each
+// start, and one whose optional key is missing isn't set.
+func (r *Running) SetEnv(env map[string]string) { r.member.Env = maps.Clone(env) }
+
+// Name returns the name of the member's pod.
+func (r *Running) Name() string { return r.name }
 
 // DataFolder returns the place on this machine of the member's volume.
 func (r *Running) DataFolder() string {
@@ -130,7 +164,7 @@ func (r *Running) DataFolder() string {
 // gives them, for a pod with fsGroup 999.
 func (r *Running) layOut() error {
 	writable := []string{r.DataFolder(), r.path("run"), r.path("tmp")}
-	readable := []string{r.path("root"), r.path("boot"), r.path("live"), r.path("secrets"), r.path("secrets", "auth"), r.path("secrets", "admin")}
+	readable := []string{r.path("root"), r.path("boot"), r.path("live"), r.path("names"), r.path("secrets"), r.path("secrets", "auth"), r.path("secrets", "admin")}
 	for _, folder := range append(slices.Clone(writable), readable...) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
@@ -162,8 +196,9 @@ func (r *Running) layOut() error {
 }
 
 // WriteLive replaces the files with the live parameters, as the kubelet does
-// once their ConfigMap has changed.
+// once their ConfigMap has changed. A later pod of the member has them as well.
 func (r *Running) WriteLive(files map[string]string) error {
+	r.member.LiveFiles = files
 	for name, content := range files {
 		if err := os.WriteFile(r.path("live", name), []byte(content), 0o644); err != nil {
 			return err
@@ -187,7 +222,7 @@ func (r *Running) environment() []string {
 	if err != nil { // a mistake in the pattern
 		r.t.Fatal(err)
 	}
-	variables := []string{"PATH=" + strings.Join(searchPath, ":"), "HOME=/data", "HOSTNAME=" + hostname}
+	variables := []string{"PATH=" + strings.Join(searchPath, ":"), "HOME=/data", "HOSTNAME=" + r.name}
 	for name, value := range r.member.Env {
 		variables = append(variables, name+"="+value)
 	}

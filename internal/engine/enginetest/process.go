@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,14 +78,14 @@ func (r *Running) start() {
 	}
 	defer func() { _ = ready.Close() }() // it was only read
 	printed := &output{}
-	command := exec.Command("/bin/sh", append([]string{enter, hostname, r.root, r.folder, r.DataFolder()}, r.member.Command...)...)
+	command := exec.Command("/bin/sh", append([]string{enter, r.name, r.root, r.folder, r.DataFolder()}, r.member.Command...)...)
 	command.Env, command.Stdout, command.Stderr, command.ExtraFiles = r.environment(), printed, printed, []*os.File{readyHere}
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
 	r.process = &process{output: printed, done: make(chan struct{})}
-	err = r.process.run(command, r.network)
+	err = r.process.run(command, r.namespace)
 	_ = readyHere.Close() // nothing is written by this process
 	if err != nil {
 		r.t.Fatalf("start a member of %s: %v", r.member.Image, err)
@@ -96,12 +95,12 @@ func (r *Running) start() {
 	}
 }
 
-// run starts the command in the network, and returns when it runs. The thread
+// run starts the command in the namespace, and returns when it runs. The thread
 // that started it lives as long as it does, since the kernel kills the process
 // when that thread ends: so a member never outlives the test's process.
-func (p *process) run(command *exec.Cmd, network *os.File) error {
+func (p *process) run(command *exec.Cmd, namespace *os.File) error {
 	started := make(chan error)
-	go inNetwork(network, func(err error) {
+	go inNamespace(namespace, func(err error) {
 		if err == nil {
 			err = command.Start()
 		}
@@ -126,10 +125,14 @@ func (p *process) run(command *exec.Cmd, network *os.File) error {
 	return <-started
 }
 
-// inNetwork runs do on a thread of that network, which is never used again.
-func inNetwork(network *os.File, do func(error)) {
-	runtime.LockOSThread()
-	do(unix.Setns(int(network.Fd()), unix.CLONE_NEWNET))
+// runs tells whether any process of the container is there.
+func (r *Running) runs() bool {
+	select {
+	case <-r.process.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // Output returns what the member has printed since it was started last.
@@ -139,10 +142,8 @@ func (r *Running) Output() string { return r.process.output.String() }
 // it gets no signal that it has no handler for, SIGKILL excepted.
 func (r *Running) Signal(signal syscall.Signal) {
 	r.t.Helper()
-	select {
-	case <-r.process.done:
+	if !r.runs() {
 		return
-	default:
 	}
 	if err := syscall.Kill(r.process.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		r.t.Fatalf("send %v to the member: %v", signal, err)
