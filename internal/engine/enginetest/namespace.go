@@ -61,7 +61,14 @@ func setLoopbackUp() (err error) {
 // inNamespace runs do on a thread of that namespace, which is never used again.
 func inNamespace(namespace *os.File, do func(error)) {
 	runtime.LockOSThread()
-	do(unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET))
+	// Where the file is closed meanwhile, its number may be another one's.
+	held, err := namespace.SyscallConn()
+	if err == nil {
+		var enterErr error
+		err = held.Control(func(descriptor uintptr) { enterErr = unix.Setns(int(descriptor), unix.CLONE_NEWNET) })
+		err = errors.Join(err, enterErr)
+	}
+	do(err)
 }
 
 // dialIn connects from a namespace. The host must be an address, not a name:

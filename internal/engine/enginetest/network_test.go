@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -64,6 +65,49 @@ func reaches(t *testing.T, from, to *Running) bool {
 		t.Errorf("from %s, %s neither answers nor stays silent: %q (%v)", from.Name(), to.Name(), answer, err)
 	}
 	return answer == "PONG\n"
+}
+
+// hears tells whether a datagram from one member arrives at another, or doesn't
+// within the limit. Unlike a connection, it shows one direction by itself.
+func hears(t *testing.T, to, from *Running, limit time.Duration) bool {
+	t.Helper()
+	type result struct {
+		listener *net.UDPConn
+		err      error
+	}
+	listening := make(chan result)
+	go inNamespace(to.namespace, func(err error) {
+		var done result
+		if done.err = err; err == nil {
+			done.listener, done.err = net.ListenUDP("udp4", &net.UDPAddr{})
+		}
+		listening <- done
+	})
+	done := <-listening
+	if done.err != nil {
+		t.Fatal(done.err)
+	}
+	defer func() { _ = done.listener.Close() }() // it is only read
+	_, port, err := net.SplitHostPort(done.listener.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := from.Dial(t.Context(), "udp4", net.JoinHostPort(to.Address(), port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }() // what was written is sent
+	if _, err := io.WriteString(connection, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := done.listener.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = done.listener.Read(make([]byte, 1))
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	return err == nil
 }
 
 // session is a connection of the test to a member.
@@ -172,6 +216,13 @@ func TestAnIsolatedMemberIsSilentToThoseItIsIsolatedFrom(t *testing.T) {
 			for _, pair := range []string{"01", "02", "12"} {
 				one, other := members[pair[0]-'0'], members[pair[1]-'0']
 				want := !slices.Contains(row.silent, pair)
+				limit := silence / 5
+				if want {
+					limit = patience
+				}
+				if there, back := hears(t, other, one, limit), hears(t, one, other, limit); there != want || back != want {
+					t.Errorf("what %s says is heard by %s: %t, and back: %t, want %t", one.Name(), other.Name(), there, back, want)
+				}
 				if reaches(t, one, other) != want {
 					t.Errorf("%s reaches %s: %t, want %t", one.Name(), other.Name(), !want, want)
 				}
@@ -264,6 +315,7 @@ func TestAPodMadeAnewHasTheVolumeAndAnotherAddress(t *testing.T) {
 		t.Errorf("restarted in place, it is at %s, before at %s", after, before)
 	}
 
+	connect(t, gone.Dial, "127.0.0.1:6379") // which keeps the pod's network in being
 	if exit := gone.Delete(patience); exit.Code != 0 {
 		t.Errorf("deleted, it ended with %d", exit.Code)
 	}
@@ -285,8 +337,8 @@ func TestAPodMadeAnewHasTheVolumeAndAnotherAddress(t *testing.T) {
 	if answer := ask(t, stays, gone, "get", "key"); answer != "value" {
 		t.Errorf("the key holds %q", answer)
 	}
-	if left, err := gone.Exec(t.Context(), "", "find", "/tmp/left", "/run/database/left"); err == nil {
-		t.Errorf("the pod's own folders still hold %s", left)
+	if left, err := gone.Exec(t.Context(), "", "/bin/sh", "-c", "echo /tmp/* /run/database/*"); err != nil || left != "/tmp/* /run/database/*\n" {
+		t.Errorf("the pod's own folders still hold %s (%v)", left, err)
 	}
 
 	gone.Delete(0)
@@ -299,6 +351,45 @@ func TestAPodMadeAnewHasTheVolumeAndAnotherAddress(t *testing.T) {
 	if answer := ask(t, stays, gone, "get", "key"); answer != "" {
 		t.Errorf("after its volume was lost, the key holds %q", answer)
 	}
+}
+
+// An application goes on trying while the test does something to the members.
+func TestAnybodyMayDialWhileAPodIsMadeAnew(t *testing.T) {
+	network := NewNetwork(t, "orders")
+	member := startRedis(t, network, 1)[0]
+	before := member.Address()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var application sync.WaitGroup
+	// until dials until it gets an address other than that.
+	until := func(dial dialer, to, not string) {
+		for ctx.Err() == nil {
+			connection, err := dial(ctx, "tcp", to)
+			if err == nil {
+				reached := connection.RemoteAddr().String()
+				_ = connection.Close() // it was only opened
+				if reached != not {
+					return
+				}
+			}
+			pause, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			<-pause.Done()
+			cancel()
+		}
+		t.Errorf("%s never leads elsewhere than to %s", to, not)
+	}
+	application.Go(func() { until(network.Dial, member.Host()+":6379", before+":6379") })
+	inside, stop := context.WithCancel(ctx)
+	application.Go(func() {
+		for inside.Err() == nil {
+			if connection, err := member.Dial(inside, "tcp", "127.0.0.1:6379"); err == nil {
+				_ = connection.Close() // it was only opened
+			}
+		}
+	})
+	replace(member)
+	stop()
+	application.Wait()
 }
 
 func TestAPodIsDeletedAsTheKubeletWould(t *testing.T) {
