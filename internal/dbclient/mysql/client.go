@@ -5,6 +5,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -44,6 +45,9 @@ type dialect struct {
 	noTimeLimit string
 	// promote are the statements that make it the primary, in order.
 	promote []string
+	// replicates is what else is to be known of how the engine replicates; nil if
+	// nothing is.
+	replicates replicates
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
 	account string
@@ -85,12 +89,7 @@ func mariaDB() dialect {
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
-		// First what is read at the next start, so that no primary becomes a
-		// replica by a restart.
-		promote: []string{
-			`REPLACE INTO database_manager.member (id, role) VALUES (1, 'primary')`,
-			`SET GLOBAL read_only = OFF`,
-		},
+		replicates:  mariaDBReplicates{},
 
 		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -146,7 +145,11 @@ func stateQuery(dialect dialect, parameters []string) string {
 	for _, name := range parameters {
 		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
 	}
-	return "SELECT " + strings.Join(columns, ", ")
+	query := "SELECT " + strings.Join(columns, ", ")
+	if dialect.replicates != nil {
+		return dialect.replicates.query(query)
+	}
+	return query
 }
 
 // connector makes connections to one member.
@@ -208,13 +211,14 @@ func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState,
 	for i := range values {
 		columns = append(columns, &values[i])
 	}
+	state := plan.EngineState{Role: v1alpha1.MemberRolePrimary}
 	err := call(ctx, func(ctx context.Context) error {
-		return c.db.QueryRowContext(ctx, c.state, c.target.AppUsername).Scan(columns...)
+		return c.readState(ctx, &state, columns)
 	})
 	if err != nil {
 		return plan.EngineState{}, err
 	}
-	state := plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: versionNumber(version), RunID: runID}
+	state.Version, state.RunID = versionNumber(version), runID
 	if isReadOnly {
 		state.Role = v1alpha1.MemberRoleReplica
 	}
@@ -229,8 +233,27 @@ func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState,
 	return state, nil
 }
 
+// readState reads one row, and what the engine says of replication after it.
+func (c *Connection) readState(ctx context.Context, state *plan.EngineState, columns []any) (err error) {
+	rows, err := c.db.QueryContext(ctx, c.state, c.target.AppUsername)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), sql.ErrNoRows)
+	}
+	if err := rows.Scan(columns...); err != nil || c.dialect.replicates == nil {
+		return err
+	}
+	return c.dialect.replicates.read(rows, state)
+}
+
 // Promote lets the member take writes, from now on and after each restart.
-func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
+func (c *Connection) Promote(ctx context.Context, required plan.Acknowledgement) error {
+	if c.dialect.replicates != nil {
+		return c.dialect.replicates.promote(ctx, c, required)
+	}
 	for _, statement := range c.dialect.promote {
 		err := call(ctx, func(ctx context.Context) error {
 			_, err := c.db.ExecContext(ctx, statement)
@@ -246,7 +269,12 @@ func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error 
 // call bounds a call, and words its error. The driver panics where a server's
 // greeting is shorter than it should be.
 func call(ctx context.Context, do func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	return callWithin(ctx, callLimit, do)
+}
+
+// callWithin is call with another limit.
+func callWithin(ctx context.Context, limit time.Duration, do func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
 		if recover() != nil {

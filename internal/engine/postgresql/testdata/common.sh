@@ -10,6 +10,7 @@
 #   /data/init    a data directory that is still being made; of no value
 #   /data/db      the data directory
 #   /data/live.*  the last live parameters that the server took
+#   /data/cloned  which directive to copy the data anew was carried out last
 
 set -eu
 umask 077
@@ -22,7 +23,7 @@ stop_when_asked
 
 # The exit codes that tell the operator why a member doesn't start; the sentence
 # beside them is in the container's termination message.
-readonly foreign_data=65 no_data=66 in_use=75 bad_config=78
+readonly foreign_data=65 no_data=66 no_source=69 in_use=75 bad_config=78
 
 say() { printf 'boot: %s\n' "$*" >&2; }
 
@@ -37,6 +38,31 @@ refuse() {
 	exit "$code"
 }
 
+# What the topology says of the member, where there is one. source_host is where
+# it copies its data from if it has none; empty if it is the primary itself, or
+# there is none. clone_token is set if it is to give up its data, and hasn't yet.
+source_host='' is_primary_elsewhere='' clone_token=''
+: "${HOSTNAME=$(cat /proc/sys/kernel/hostname)}"
+if [ -n "${TOPOLOGY_PRIMARY-}" ] && [ "$TOPOLOGY_PRIMARY" != "$HOSTNAME" ]; then
+	is_primary_elsewhere=yes
+	[ -z "${MEMBERS_DOMAIN-}" ] || source_host=$TOPOLOGY_PRIMARY.$MEMBERS_DOMAIN
+fi
+if [ -n "$source_host" ]; then
+	for directive in ${TOPOLOGY_CLONE-}; do
+		case $directive in "$HOSTNAME":*) clone_token=${directive#*:} ;; esac
+	done
+	[ "$clone_token" != "$(cat /data/cloned 2>/dev/null)" ] || clone_token=''
+fi
+
+# ordinal prints the number at the end of the pod's name, or 0 where there is none.
+ordinal() {
+	number=${HOSTNAME##*-}
+	case $number in
+	'' | *[!0-9]* | ??????????* | "$HOSTNAME") number=0 ;;
+	esac
+	printf '%s\n' "$number" | sed 's/^0*\(.\)/\1/'
+}
+
 # is_newer A B: version A, as in 9.7, comes after version B.
 is_newer() {
 	[ "$1" != "$2" ] && [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]
@@ -44,7 +70,8 @@ is_newer() {
 
 # open_data ENGINE VERSION takes the lock on the volume, and looks at what is on
 # it: true where there are data that this version opens, false where there is
-# nothing and a database is to be made. Everything else ends the script. The
+# nothing, and a database is to be made, or copied from source_host, as
+# is_to_be_copied tells. Everything else ends the script. The
 # lock's descriptor is inherited through exec, so it is held while the server
 # runs; two servers on one data directory ruin it.
 open_data() {
@@ -60,13 +87,13 @@ open_data() {
 	fi
 	for entry in /data/* /data/.[!.]*; do
 		case $entry in
-		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new | /data/live.*) ;;
+		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new | /data/live.* | /data/cloned | /data/cloned.new) ;;
 		*) refuse "$foreign_data" "The volume holds ${entry#/data/}, which no database of this operator put there; it was left as it is." ;;
 		esac
 	done
 	# Resolved from the topology at each start of the container. Where it is
 	# absent, or says that there are data somewhere, nothing is made.
-	[ "${TOPOLOGY_STATE-}" = new ] || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
+	[ "${TOPOLOGY_STATE-}" = new ] || [ -n "$source_host" ] || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
 	return 1
 }
 
@@ -82,6 +109,49 @@ initialise() {
 	rm -rf /data/init
 	mkdir /data/init
 	interruptible "$@"
+	sync
+	mv /data/init /data/db
+	sync
+}
+
+# is_to_be_copied tells whether a member without data, or one that is to give up
+# its own, copies those of its source.
+is_to_be_copied() { [ -n "$clone_token" ] || { [ "${TOPOLOGY_STATE-}" != new ] && [ -n "$source_host" ]; }; }
+
+# await_source COMMAND… runs a command that asks the source for something, until
+# it succeeds, for about a minute. What it prints is in /run/database/source.out.
+await_source() {
+	until=$(($(date +%s) + 60)) is_said=''
+	until
+		"$@" >/run/database/source.out 2>/run/database/source.err &
+		wait "$!"
+	do
+		[ -n "$is_said" ] || say "$source_host, which the data are to be copied from, can't be reached yet: $(said "$(cat /run/database/source.err)")"
+		is_said=yes
+		[ "$(date +%s)" -lt "$until" ] ||
+			refuse "$no_source" "The data are to be copied from $source_host, which can't be reached. Nothing was made in their place; the next start tries again."
+		sleep 1 &
+		wait "$!" || :
+	done
+}
+
+# begin_copy makes an empty /data/init, once the source is there. Data that there
+# are still are given up, at once as a whole.
+begin_copy() {
+	rm -rf /data/init
+	[ ! -e /data/db ] || mv /data/db /data/init
+	rm -rf /data/init
+	mkdir /data/init
+}
+
+# settle_copy moves /data/init, which holds all of the source's data by now, into
+# place. What the directive said is noted first: killed in between, the member has
+# no data, and copies them again for that reason.
+settle_copy() {
+	if [ -n "$clone_token" ]; then
+		printf '%s\n' "$clone_token" >/data/cloned.new
+		mv /data/cloned.new /data/cloned
+	fi
 	sync
 	mv /data/init /data/db
 	sync
