@@ -30,7 +30,7 @@ const (
 )
 
 // patience is how long a member may take for anything that a test waits for.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // product is one engine, and what the tests need to know of it.
 type product struct {

@@ -7,7 +7,10 @@
 binary=$(mariadbd --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9]*\.[0-9]*\).*/\1/p')
 [ -n "$binary" ] || refuse 1 "mariadbd doesn't say which version it is."
 
-server_id=$(($(ordinal) + 1))
+# The number of a server is one more than the one at the end of its pod's name,
+# and 1 where there is none.
+ordinal=$(printf '%s\n' "$pod" | sed -n 's/^.*-0*\([0-9]\{1,6\}\)$/\1/p')
+server_id=$((${ordinal:-0} + 1))
 readonly private=/run/database/private.sock
 
 # takes FILE tells whether the server takes its configuration with the live
@@ -141,53 +144,56 @@ execute_received() {
 # volume, and no more of it than a server remembers.
 replicator_password() { sha256sum </secrets/admin/password | cut -c 1-40; }
 
-# copy_data copies all databases of the source but those that each member has of
-# its own. They are those of one moment, whose position in the source's history is
-# noted with them. What follows the dump is executed only if the dump is whole.
+# ask_source has the source tell what each server wrote last, as far as it is now.
+ask_source() {
+	printf '%s\n' '[client]' 'user=replicator' "password=$(replicator_password)" "host=$(source_host)" 'port=3306' >/run/database/source.cnf
+	mariadb --defaults-file=/run/database/source.cnf --connect-timeout=3 --batch --skip-column-names --execute='SELECT @@GLOBAL.gtid_binlog_state' >/run/database/history 2>/dev/null
+}
+
+# copy_data fills /data/init with all databases of the source but those that each
+# member has of its own. They are those of one moment, whose position in the
+# source's history is noted with them. What follows the dump is executed only if
+# the dump is whole.
 copy_data() {
-	printf '%s\n' '[client]' 'user=replicator' "password=$(replicator_password)" "host=$source_host" 'port=3306' >/run/database/source.cnf
-	await_source mariadb --defaults-file=/run/database/source.cnf --connect-timeout=3 --batch --skip-column-names --execute='SELECT @@GLOBAL.gtid_binlog_state'
-	history=$(cat /run/database/source.out)
-	say "The data are copied from $source_host."
-	begin_copy
-	interruptible make_data
+	(make_data)
 	admit_script
 	start_privately /data/init --init-file=/run/database/private.sql --innodb-flush-log-at-trx-commit=0 --max-allowed-packet=1G
-	pour_data &
-	wait $! || refuse "$no_source" "The data can't be copied from $source_host; see the container's log. Nothing was made in their place; the next start tries again."
-	[ "$(ask 'SELECT host FROM database_manager.member')" = "$source_host" ] ||
-		refuse "$no_source" "The copy of the data from $source_host broke off. Nothing was made in their place; the next start tries again."
+	pour_data
+	if [ "$(ask 'SELECT host FROM database_manager.member')" != "$(source_host)" ]; then
+		say "The copy of the data of $TOPOLOGY_PRIMARY broke off."
+		exit 1
+	fi
 	stop_privately
-	settle_copy
 }
 
 # What each server of the history wrote last is known of the whole history, and of
 # the copied part for the one that still writes.
 pour_data() {
 	{
-		printf '%s\n' 'SET SESSION sql_log_bin = OFF;' || return
+		printf '%s\n' 'SET SESSION sql_log_bin = OFF;'
 		mariadb-dump --defaults-file=/run/database/source.cnf --all-databases --ignore-database=mysql --ignore-database=sys --ignore-database=database_manager \
 			--add-drop-database --single-transaction --master-data=1 --gtid --routines --events --triggers --hex-blob \
-			--default-character-set=utf8mb4 --max-allowed-packet=1G || return
-		printf '%s\n' 'RESET MASTER;' 'SET @copied = @@GLOBAL.gtid_slave_pos;' \
-			"SET @server = CONCAT('0-', SUBSTRING_INDEX(SUBSTRING_INDEX(@copied, '-', 2), '-', -1), '-');" \
-			"SET GLOBAL gtid_binlog_state = TRIM(BOTH ',' FROM CONCAT(REGEXP_REPLACE('$history', CONCAT('(^|,)', @server, '[0-9]+'), ''), ',', @copied));" \
-			'RESET SLAVE ALL;' "UPDATE database_manager.member SET role = 'replica', host = '$source_host', port = 3306 WHERE id = 1;"
+			--default-character-set=utf8mb4 --max-allowed-packet=1G &&
+			printf '%s\n' 'RESET MASTER;' 'SET @copied = @@GLOBAL.gtid_slave_pos;' \
+				"SET @server = CONCAT('0-', SUBSTRING_INDEX(SUBSTRING_INDEX(@copied, '-', 2), '-', -1), '-');" \
+				"SET GLOBAL gtid_binlog_state = TRIM(BOTH ',' FROM CONCAT(REGEXP_REPLACE('$(cat /run/database/history)', CONCAT('(^|,)', @server, '[0-9]+'), ''), ',', @copied));" \
+				'RESET SLAVE ALL;' "UPDATE database_manager.member SET role = 'replica', host = '$(source_host)', port = 3306 WHERE id = 1;"
 	} | mariadb --defaults-file=/run/database/private.cnf --max-allowed-packet=1G
 }
 
 # A new member takes no writes, until it is promoted: the configuration says so,
 # and promotion changes the row that is read below.
-has_data=yes is_drained=yes
-open_data mariadb "$binary" || has_data=
+has_data=true is_drained=yes
+open_data mariadb "$binary" || has_data=false
 accept_live live.cnf takes
-if [ -n "$clone_token" ] || [ -z "$has_data" ]; then
+if must_copy "$has_data"; then
 	record_version mariadb "$binary"
-	if is_to_be_copied; then
-		copy_data
-	else
-		initialise make_data
-	fi
+	await_source ask_source
+	initialise copy_data
+	grant_wish
+elif [ "$has_data" = false ]; then
+	record_version mariadb "$binary"
+	initialise make_data
 fi
 record_version mariadb "$binary"
 
@@ -224,7 +230,7 @@ columns() {
 # demote prints the SQL that keeps the primary's role from a member that isn't the
 # topology's primary. It copies from nobody until it is told to.
 demote() {
-	[ -z "$is_primary_elsewhere" ] || printf '%s\n' "UPDATE database_manager.member SET role = 'fenced' WHERE role = 'primary';"
+	! names_another_primary || printf '%s\n' "UPDATE database_manager.member SET role = 'fenced' WHERE role = 'primary';"
 }
 
 # follow prints the SQL that has a replica go on copying, with the newest password.
@@ -259,4 +265,4 @@ limit=$(sed -n 's/^max-statement-time=\([0-9.]*\)$/\1/p' /data/live.cnf)
 	printf '%s\n' "SET GLOBAL read_only = (SELECT IF(role = 'primary', 0, 1) FROM database_manager.member WHERE id = 1);"
 } >/run/database/start.sql
 
-exec mariadbd --defaults-file=/boot/mariadb.cnf --max-statement-time=0 --server-id="$server_id" --report-host="$HOSTNAME" --init-file=/run/database/start.sql
+exec mariadbd --defaults-file=/boot/mariadb.cnf --max-statement-time=0 --server-id="$server_id" --report-host="$pod" --init-file=/run/database/start.sql

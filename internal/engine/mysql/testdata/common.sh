@@ -9,8 +9,9 @@
 #   /data/engine  which engine, and which version of it, opened the data last
 #   /data/init    a data directory that is still being made; of no value
 #   /data/db      the data directory
+#   /data/gone    a data directory that was given up, on its way out
+#   /data/cloned  the topology's last wish that the data be given up, granted
 #   /data/live.*  the last live parameters that the server took
-#   /data/cloned  which directive to copy the data anew was carried out last
 
 set -eu
 umask 077
@@ -25,6 +26,10 @@ stop_when_asked
 # beside them is in the container's termination message.
 readonly foreign_data=65 no_data=66 no_source=69 in_use=75 bad_config=78
 
+# The name of the member's pod, which each container has in its environment.
+# shellcheck disable=SC3028
+pod=${HOSTNAME-}
+
 say() { printf 'boot: %s\n' "$*" >&2; }
 
 # refuse CODE SENTENCE ends the script.
@@ -38,31 +43,6 @@ refuse() {
 	exit "$code"
 }
 
-# What the topology says of the member, where there is one. source_host is where
-# it copies its data from if it has none; empty if it is the primary itself, or
-# there is none. clone_token is set if it is to give up its data, and hasn't yet.
-source_host='' is_primary_elsewhere='' clone_token=''
-: "${HOSTNAME=$(cat /proc/sys/kernel/hostname)}"
-if [ -n "${TOPOLOGY_PRIMARY-}" ] && [ "$TOPOLOGY_PRIMARY" != "$HOSTNAME" ]; then
-	is_primary_elsewhere=yes
-	[ -z "${MEMBERS_DOMAIN-}" ] || source_host=$TOPOLOGY_PRIMARY.$MEMBERS_DOMAIN
-fi
-if [ -n "$source_host" ]; then
-	for directive in ${TOPOLOGY_CLONE-}; do
-		case $directive in "$HOSTNAME":*) clone_token=${directive#*:} ;; esac
-	done
-	[ "$clone_token" != "$(cat /data/cloned 2>/dev/null)" ] || clone_token=''
-fi
-
-# ordinal prints the number at the end of the pod's name, or 0 where there is none.
-ordinal() {
-	number=${HOSTNAME##*-}
-	case $number in
-	'' | *[!0-9]* | ??????????* | "$HOSTNAME") number=0 ;;
-	esac
-	printf '%s\n' "$number" | sed 's/^0*\(.\)/\1/'
-}
-
 # is_newer A B: version A, as in 9.7, comes after version B.
 is_newer() {
 	[ "$1" != "$2" ] && [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]
@@ -70,8 +50,7 @@ is_newer() {
 
 # open_data ENGINE VERSION takes the lock on the volume, and looks at what is on
 # it: true where there are data that this version opens, false where there is
-# nothing, and a database is to be made, or copied from source_host, as
-# is_to_be_copied tells. Everything else ends the script. The
+# nothing and a database is to be made, or copied: see must_copy. Everything else ends the script. The
 # lock's descriptor is inherited through exec, so it is held while the server
 # runs; two servers on one data directory ruin it.
 open_data() {
@@ -87,13 +66,14 @@ open_data() {
 	fi
 	for entry in /data/* /data/.[!.]*; do
 		case $entry in
-		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new | /data/live.* | /data/cloned | /data/cloned.new) ;;
+		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/gone | /data/cloned | /data/engine | /data/engine.new | /data/live.*) ;;
 		*) refuse "$foreign_data" "The volume holds ${entry#/data/}, which no database of this operator put there; it was left as it is." ;;
 		esac
 	done
 	# Resolved from the topology at each start of the container. Where it is
-	# absent, or says that there are data somewhere, nothing is made.
-	[ "${TOPOLOGY_STATE-}" = new ] || [ -n "$source_host" ] || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
+	# absent, or says that there are data somewhere, nothing is made; at most they
+	# are copied.
+	[ "${TOPOLOGY_STATE-}" = new ] || has_source || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
 	return 1
 }
 
@@ -104,57 +84,70 @@ interruptible() {
 }
 
 # initialise COMMAND… makes the data directory: COMMAND fills /data/init, which
-# is moved into place once it is whole.
+# is moved into place once it is whole. What is in that place goes then, and not
+# before.
 initialise() {
-	rm -rf /data/init
+	rm -rf /data/init /data/gone
 	mkdir /data/init
 	interruptible "$@"
 	sync
+	if [ -e /data/db ]; then mv /data/db /data/gone; fi
 	mv /data/init /data/db
 	sync
+	rm -rf /data/gone
 }
 
-# is_to_be_copied tells whether a member without data, or one that is to give up
-# its own, copies those of its source.
-is_to_be_copied() { [ -n "$clone_token" ] || { [ "${TOPOLOGY_STATE-}" != new ] && [ -n "$source_host" ]; }; }
+# has_source: the topology names another member as the primary, and members find
+# each other. The source is source_host.
+has_source() {
+	[ -n "${MEMBERS_DOMAIN-}" ] && names_another_primary
+}
+names_another_primary() {
+	[ -n "${TOPOLOGY_PRIMARY-}" ] && [ "$TOPOLOGY_PRIMARY" != "$pod" ]
+}
+source_host() { printf '%s\n' "$TOPOLOGY_PRIMARY.$MEMBERS_DOMAIN"; }
 
-# await_source COMMAND… runs a command that asks the source for something, until
-# it succeeds, for about a minute. What it prints is in /run/database/source.out.
-await_source() {
-	until=$(($(date +%s) + 60)) is_said=''
-	until
-		"$@" >/run/database/source.out 2>/run/database/source.err &
-		wait "$!"
-	do
-		[ -n "$is_said" ] || say "$source_host, which the data are to be copied from, can't be reached yet: $(said "$(cat /run/database/source.err)")"
-		is_said=yes
-		[ "$(date +%s)" -lt "$until" ] ||
-			refuse "$no_source" "The data are to be copied from $source_host, which can't be reached. Nothing was made in their place; the next start tries again."
-		sleep 1 &
-		wait "$!" || :
+# must_copy HAS_DATA: the member is to copy the primary's data, since it has none
+# in a database that has some, or since the topology wishes it to give up its own
+# and it hasn't yet. Whoever has done so calls grant_wish.
+must_copy() {
+	has_source || return 1
+	if [ "$1" = true ]; then [ -n "$(ungranted_wish)" ]; else [ "${TOPOLOGY_STATE-}" != new ]; fi
+}
+
+# ungranted_wish prints the token of the topology's wish that the member give up
+# its data, if there is one that isn't granted.
+ungranted_wish() {
+	granted=''
+	[ ! -r /data/cloned ] || read -r granted </data/cloned
+	for wish in ${TOPOLOGY_CLONE-}; do
+		if [ "${wish%%:*}" = "$pod" ] && [ "${wish#*:}" != "$granted" ]; then
+			printf '%s\n' "${wish#*:}"
+		fi
 	done
 }
 
-# begin_copy makes an empty /data/init, once the source is there. Data that there
-# are still are given up, at once as a whole.
-begin_copy() {
-	rm -rf /data/init
-	[ ! -e /data/db ] || mv /data/db /data/init
-	rm -rf /data/init
-	mkdir /data/init
+# grant_wish notes that the data that are there now were copied from the primary,
+# whatever was there before.
+grant_wish() {
+	token=$(ungranted_wish)
+	[ -n "$token" ] || return 0
+	printf '%s\n' "$token" >/data/cloned
+	sync
 }
 
-# settle_copy moves /data/init, which holds all of the source's data by now, into
-# place. What the directive said is noted first: killed in between, the member has
-# no data, and copies them again for that reason.
-settle_copy() {
-	if [ -n "$clone_token" ]; then
-		printf '%s\n' "$clone_token" >/data/cloned.new
-		mv /data/cloned.new /data/cloned
-	fi
-	sync
-	mv /data/init /data/db
-	sync
+# await_source COMMAND… runs a command until it succeeds, which tells whether the
+# source can be copied from, for about a minute. A signal needn't wait for it.
+await_source() {
+	deadline=$(($(date +%s) + 60)) is_said=false
+	until "$@" & wait "$!"; do
+		[ "$is_said" = true ] || say "Waiting for $TOPOLOGY_PRIMARY, whose data are to be copied."
+		is_said=true
+		[ "$(date +%s)" -lt "$deadline" ] ||
+			refuse "$no_source" "The data of $TOPOLOGY_PRIMARY, the primary, can't be copied, since it isn't reached, or takes no replica; nothing was changed, and the member tries again."
+		sleep 1 &
+		wait "$!"
+	done
 }
 
 # record_version ENGINE VERSION notes who opens the data. An older server won't
