@@ -180,7 +180,7 @@ func sayTheSame(t *testing.T, image string) {
 	// One that has much to catch up with isn't current until it has.
 	replica.Stop()
 	execute(
-		t, primary.client(t, "operator", adminPassword), "SET GLOBAL rpl_semi_sync_master_enabled = OFF", "SET SESSION timestamp = UNIX_TIMESTAMP() - 60",
+		t, primary.client(t, "operator", adminPassword), "USE app", "SET GLOBAL rpl_semi_sync_master_enabled = OFF", "SET SESSION timestamp = UNIX_TIMESTAMP() - 60",
 		"INSERT INTO app.t SELECT seq, REPEAT('x', 100) FROM seq_100000_to_200000", "DELETE FROM app.t WHERE i >= 100000", "SET SESSION timestamp = DEFAULT",
 	)
 	replica.Restart()
