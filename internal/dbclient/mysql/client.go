@@ -43,10 +43,13 @@ type dialect struct {
 	state string
 	// noTimeLimit is a setting by which no query of a session is ended.
 	noTimeLimit string
-	// promote are the statements that make it the primary, in order.
-	promote []string
-	// replicates is what else is to be known of how the engine replicates; nil if
-	// nothing is.
+	// takesSeveral tells whether a query is of several statements: the server allows
+	// for that only where it is told beforehand.
+	takesSeveral bool
+	// superReadOnly is a setting by which a member that takes no writes takes none
+	// from the operator either; empty if there is none.
+	superReadOnly string
+	// replicates is how the engine replicates.
 	replicates replicates
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
@@ -74,8 +77,7 @@ func mysql() dialect {
 		state: `@@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, CONCAT(@@GLOBAL.server_uuid, '/', ` +
 			fmt.Sprintf(startedAt, "performance_schema.global_status") + `)`,
 		noTimeLimit: "max_execution_time",
-		// PERSIST writes it into the data directory, too.
-		promote: []string{`SET PERSIST super_read_only = OFF, PERSIST read_only = OFF`},
+		replicates:  mysqlReplicates{}, takesSeveral: true, superReadOnly: "super_read_only",
 
 		account: mysqlAccount, hasPassword: mysqlHasPassword, verifier: mysqlVerifier, maxPasswordLength: maxPasswordLength,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED WITH caching_sha2_password AS ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -145,11 +147,7 @@ func stateQuery(dialect dialect, parameters []string) string {
 	for _, name := range parameters {
 		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
 	}
-	query := "SELECT " + strings.Join(columns, ", ")
-	if dialect.replicates != nil {
-		return dialect.replicates.query(query)
-	}
-	return query
+	return dialect.replicates.query("SELECT " + strings.Join(columns, ", "))
 }
 
 // connector makes connections to one member.
@@ -168,6 +166,7 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	config.Logger = &driver.NopLogger{}
 	// Nothing is prepared in the server, which may allow for no more of that.
 	config.InterpolateParams = true
+	config.MultiStatements = c.dialect.takesSeveral
 	// Each session begins with the same settings, whatever the server's are.
 	// Nothing that the operator does to a member is copied to the others, and
 	// nothing waits for a lock after the operator has given up.
@@ -243,27 +242,15 @@ func (c *Connection) readState(ctx context.Context, state *plan.EngineState, col
 	if !rows.Next() {
 		return cmp.Or(rows.Err(), sql.ErrNoRows)
 	}
-	if err := rows.Scan(columns...); err != nil || c.dialect.replicates == nil {
+	if err := rows.Scan(columns...); err != nil {
 		return err
 	}
 	return c.dialect.replicates.read(rows, state)
 }
 
-// Promote lets the member take writes, from now on and after each restart.
+// Promote makes the member the primary.
 func (c *Connection) Promote(ctx context.Context, required plan.Acknowledgement) error {
-	if c.dialect.replicates != nil {
-		return c.dialect.replicates.promote(ctx, c, required)
-	}
-	for _, statement := range c.dialect.promote {
-		err := call(ctx, func(ctx context.Context) error {
-			_, err := c.db.ExecContext(ctx, statement)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.dialect.replicates.promote(ctx, c, required)
 }
 
 // call bounds a call, and words its error. The driver panics where a server's
@@ -345,17 +332,38 @@ func (c *Connection) SetPassword(ctx context.Context) error {
 	case limit > 0 && len(password) > limit:
 		return &dbclient.Refusal{Reason: fmt.Sprintf("the password has %d bytes, and may have %d", len(password), limit)}
 	}
-	err := call(ctx, func(ctx context.Context) error {
-		_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
-		return err
+	return c.writing(ctx, func() error {
+		err := call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
+			return err
+		})
+		if err != nil || c.dialect.dropOther == "" {
+			return err
+		}
+		return call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
+			return err
+		})
 	})
-	if err != nil || c.dialect.dropOther == "" {
+}
+
+// writing does what a replica doesn't take from the operator either: that is
+// allowed meanwhile, and to nobody else. What is set afterwards is right for one
+// that was made the primary in between, too.
+func (c *Connection) writing(ctx context.Context, do func() error) error {
+	if c.dialect.superReadOnly == "" {
+		return do()
+	}
+	set := func(value string) error {
+		return call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, "SET GLOBAL "+c.dialect.superReadOnly+" = "+value)
+			return err
+		})
+	}
+	if err := set("OFF"); err != nil {
 		return err
 	}
-	return call(ctx, func(ctx context.Context) error {
-		_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
-		return err
-	})
+	return cmp.Or(do(), set("@@GLOBAL.read_only"))
 }
 
 // Close ends the connection.

@@ -49,7 +49,7 @@ func replicatorPassword(admin string) string {
 // look asks for what a member says of replication.
 func (mariaDBReplicates) look(ctx context.Context, c *Connection) (member mariaDBMember, err error) {
 	err = call(ctx, func(ctx context.Context) (err error) {
-		rows, err := c.db.QueryContext(ctx, "BEGIN NOT ATOMIC "+mariaDBSettings+"; SHOW SLAVE STATUS; SHOW SLAVE HOSTS; "+mariaDBRow+"; END")
+		rows, err := c.db.QueryContext(ctx, "BEGIN NOT ATOMIC "+mariaDBResults+"; END")
 		if err != nil {
 			return err
 		}

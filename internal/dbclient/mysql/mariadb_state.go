@@ -32,14 +32,15 @@ const currentWithin = 10 * time.Second
 // query asks for all in one round trip, in this order: the answers are of
 // different forms. The row comes last, since its table may be missing.
 func (mariaDBReplicates) query(state string) string {
-	return "BEGIN NOT ATOMIC " + state + "; " + mariaDBSettings + "; SHOW SLAVE STATUS; SHOW SLAVE HOSTS; " + mariaDBRow + "; END"
+	return "BEGIN NOT ATOMIC " + state + "; " + mariaDBResults + "; END"
 }
 
 const (
 	mariaDBSettings = `SELECT @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_slave_pos, @@GLOBAL.rpl_semi_sync_slave_enabled, ` +
 		`@@GLOBAL.rpl_semi_sync_master_enabled, @@GLOBAL.rpl_semi_sync_master_wait_no_slave, ` +
 		`CONCAT(@@GLOBAL.rpl_semi_sync_master_timeout), @@GLOBAL.rpl_semi_sync_master_wait_point, @@GLOBAL.read_only NOT IN ('OFF', '0')`
-	mariaDBRow = `SELECT role, host, port, acknowledges FROM database_manager.member WHERE id = 1`
+	mariaDBResults = mariaDBSettings + "; SHOW SLAVE STATUS; SHOW SLAVE HOSTS; " + mariaDBRow
+	mariaDBRow     = `SELECT role, host, port, acknowledges FROM database_manager.member WHERE id = 1`
 )
 
 // mariaDBMember is what a member says of replication.
@@ -190,6 +191,8 @@ func (m mariaDBMember) replication() plan.Replication {
 		r.Failure = "what it had received before its start can't be executed"
 		return r
 	}
+	// One that is fenced goes on executing, too.
+	r.Failure, r.IsApart = m.executionFailure()
 	if !m.isFollowing() {
 		return r
 	}
@@ -197,7 +200,9 @@ func (m mariaDBMember) replication() plan.Replication {
 	r.IsReceiving = m.isReceiving()
 	lag := m.lag()
 	r.IsCurrent = r.IsReceiving && m.isExecuting() && lag >= 0 && lag <= currentWithin
-	r.Failure, r.IsApart = m.failure()
+	if r.Failure == "" {
+		r.Failure, r.IsApart = m.receptionFailure()
+	}
 	return r
 }
 
@@ -218,16 +223,23 @@ const (
 	outOfOrder = 1950
 )
 
-// failure words why a member that follows doesn't, and tells whether its data and
-// its source's have parted. The server's own words name addresses.
-func (m mariaDBMember) failure() (words string, isApart bool) {
+// executionFailure words why a member doesn't execute what it received, and tells
+// whether its data and its source's have parted. The server's own words may hold
+// what was written.
+func (m mariaDBMember) executionFailure() (words string, isApart bool) {
 	switch number := m.slave["Last_SQL_Errno"]; number {
 	case "", "0":
+		return "", false
 	case fmt.Sprint(noRow), fmt.Sprint(rowExists), fmt.Sprint(outOfOrder):
 		return "its data aren't those of its source: executing what it received fails with error " + number, true
 	default:
 		return "executing what it received fails with error " + number, false
 	}
+}
+
+// receptionFailure words why a member doesn't receive. The server's own words name
+// addresses.
+func (m mariaDBMember) receptionFailure() (words string, isApart bool) {
 	switch number := m.slave["Last_IO_Errno"]; number {
 	case "", "0":
 		return "", false
@@ -269,8 +281,8 @@ func (m mariaDBMember) position() string {
 		received = ""
 	}
 	executed := m.history
-	// What was copied before the log of changes began.
-	if !strings.Contains(","+executed+",", ","+m.executed+",") && gtidNumber(m.executed) > gtidNumber(lastOf(executed)) {
+	// The log of changes may begin later: what was before it counts, too.
+	if gtidNumber(m.executed) > gtidNumber(lastOf(executed)) {
 		executed = m.executed
 	}
 	return executed + "/" + received

@@ -255,7 +255,7 @@ limit=$(sed -n 's/^max-statement-time=\([0-9.]*\)$/\1/p' /data/live.cnf)
 	printf '%s\n' "SET SESSION sql_log_bin = OFF, sql_mode = '', old_passwords = OFF;" 'DROP USER IF EXISTS boot@localhost;'
 	account operator 'ALL ON *.*' /secrets/admin/password 'WITH GRANT OPTION'
 	printf '%s' "$(replicator_password)" >/run/database/replicator
-	account replicator 'REPLICATION SLAVE, BINLOG MONITOR, SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON *.*' /run/database/replicator
+	account replicator 'REPLICATION SLAVE, BINLOG MONITOR, SELECT, SHOW VIEW, TRIGGER, EVENT ON *.*' /run/database/replicator
 	account app 'ALL ON app.*' /secrets/auth/password
 	printf '%s\n' "SET GLOBAL max_statement_time = ${limit:-0};"
 	columns
