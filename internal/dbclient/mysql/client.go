@@ -43,16 +43,13 @@ type dialect struct {
 	state string
 	// noTimeLimit is a setting by which no query of a session is ended.
 	noTimeLimit string
-	// promote are the statements that make it the primary, in order.
-	promote []string
 	// takesSeveral tells whether a query is of several statements: the server allows
 	// for that only where it is told beforehand.
 	takesSeveral bool
 	// superReadOnly is a setting by which a member that takes no writes takes none
 	// from the operator either; empty if there is none.
 	superReadOnly string
-	// replicates is what else is to be known of how the engine replicates; nil if
-	// nothing is.
+	// replicates is how the engine replicates.
 	replicates replicates
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
@@ -94,12 +91,7 @@ func mariaDB() dialect {
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
-		// First what is read at the next start, so that no primary becomes a
-		// replica by a restart.
-		promote: []string{
-			`REPLACE INTO database_manager.member (id, role) VALUES (1, 'primary')`,
-			`SET GLOBAL read_only = OFF`,
-		},
+		replicates:  mariaDBReplicates{},
 
 		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -155,11 +147,7 @@ func stateQuery(dialect dialect, parameters []string) string {
 	for _, name := range parameters {
 		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
 	}
-	query := "SELECT " + strings.Join(columns, ", ")
-	if dialect.replicates != nil {
-		return dialect.replicates.query(query)
-	}
-	return query
+	return dialect.replicates.query("SELECT " + strings.Join(columns, ", "))
 }
 
 // connector makes connections to one member.
@@ -254,27 +242,15 @@ func (c *Connection) readState(ctx context.Context, state *plan.EngineState, col
 	if !rows.Next() {
 		return cmp.Or(rows.Err(), sql.ErrNoRows)
 	}
-	if err := rows.Scan(columns...); err != nil || c.dialect.replicates == nil {
+	if err := rows.Scan(columns...); err != nil {
 		return err
 	}
 	return c.dialect.replicates.read(rows, state)
 }
 
-// Promote lets the member take writes, from now on and after each restart.
+// Promote makes the member the primary.
 func (c *Connection) Promote(ctx context.Context, required plan.Acknowledgement) error {
-	if c.dialect.replicates != nil {
-		return c.dialect.replicates.promote(ctx, c, required)
-	}
-	for _, statement := range c.dialect.promote {
-		err := call(ctx, func(ctx context.Context) error {
-			_, err := c.db.ExecContext(ctx, statement)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.dialect.replicates.promote(ctx, c, required)
 }
 
 // call bounds a call, and words its error. The driver panics where a server's
