@@ -199,7 +199,7 @@ func TestWhateverIsOptionalMayBeAbsentOrEmpty(t *testing.T) {
 			}
 		}
 		snapshot := plan.Snapshot{Database: in.Database}
-		recorded, problem := snapshot.Recall()
+		recorded, problem := snapshot.Recall(engine{}, time.Time{})
 		if problem != nil {
 			t.Fatalf("%+v: %v", in.Database.Spec, problem)
 		}

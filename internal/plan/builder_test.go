@@ -93,7 +93,7 @@ func (b *snapshotBuilder) withMember(changes ...func(*Member)) *snapshotBuilder 
 		},
 		Probe: Probe{
 			WatchedSince: noon().Add(-time.Hour), IsAsked: true, Answers: true,
-			Engine: EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "run"},
+			Engine: EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "run", Progress: Progress{IsDrained: true}},
 		},
 	}
 	for _, change := range changes {

@@ -160,7 +160,7 @@ func (m *model) restartServer() {
 	if data.isPrimary {
 		role = v1alpha1.MemberRolePrimary
 	}
-	member.Probe = Probe{IsAsked: true, Answers: true, Engine: EngineState{Role: role, RunID: strconv.Itoa(m.made)}}
+	member.Probe = Probe{IsAsked: true, Answers: true, Engine: EngineState{Role: role, RunID: strconv.Itoa(m.made), Progress: Progress{IsDrained: true}}}
 	member.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}

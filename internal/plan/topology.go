@@ -94,22 +94,30 @@ const (
 // TopologyName is the name of the ConfigMap with the topology.
 func TopologyName(stem string) string { return stem + "-topology" }
 
-// Data is the content of the ConfigMap.
+// Data is the content of the ConfigMap. What only several members have is absent
+// where there is none of it.
 func (t Topology) Data() map[string]string {
-	return map[string]string{
+	data := map[string]string{
 		TopologyStateKey:   string(t.State),
 		topologyEpochKey:   strconv.FormatInt(t.Epoch, 10),
 		topologyDataIDKey:  t.DataID,
 		topologyPrimaryKey: t.Primary,
 		topologyHolderKey:  string(t.Holder),
 
-		topologyMembersKey:     joinPairs(t.Members),
-		topologyRequiredKey:    strconv.Itoa(t.Required),
-		topologyHandingOverKey: strconv.FormatBool(t.IsHandingOver),
-
 		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
-		TopologyClonesKey:          joinClones(t.Clones),
 	}
+	for key, value := range map[string]string{topologyMembersKey: joinPairs(t.Members), TopologyClonesKey: joinClones(t.Clones)} {
+		if value != "" {
+			data[key] = value
+		}
+	}
+	if t.Required > 0 {
+		data[topologyRequiredKey] = strconv.Itoa(t.Required)
+	}
+	if t.IsHandingOver {
+		data[topologyHandingOverKey] = strconv.FormatBool(true)
+	}
+	return data
 }
 
 func (t Topology) startsAsPrimary() string {
