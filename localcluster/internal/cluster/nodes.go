@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// DefaultNodeLostAfter and DefaultEvictAfter are shorter than Kubernetes' own 50 s and 300 s: a test waits for them.
+	// DefaultNodeLostAfter is shorter than Kubernetes' own 50 s: a test waits for it.
 	DefaultNodeLostAfter = 20 * time.Second
-	DefaultEvictAfter    = 30 * time.Second
+	// DefaultEvictAfter is shorter than Kubernetes' own 300 s, too.
+	DefaultEvictAfter = 30 * time.Second
 	// minNodeLostAfter leaves a kubelet, whose lease counts whole seconds, several tries.
 	minNodeLostAfter = 4 * time.Second
 	minEvictAfter    = time.Second

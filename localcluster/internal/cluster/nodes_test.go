@@ -5,6 +5,7 @@ package cluster
 import (
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,34 @@ func TestARunningClusterIsWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			mustSay(t, open(t).checkSame(row.config, row.options), row.says)
+		})
+	}
+}
+
+func TestAClusterStartsAsItWasAskedForOrAsItWas(t *testing.T) {
+	before := Config{Nodes: nodeNames(2), Stopped: []string{"node-2"}, NodeLostAfter: time.Minute, EvictAfter: time.Hour}
+	for sentence, row := range map[string]struct {
+		before  Config
+		options Options
+		want    Config
+	}{
+		"the first start has one node": {
+			Config{}, Options{}, Config{Nodes: []string{"node-1"}, NodeLostAfter: DefaultNodeLostAfter, EvictAfter: DefaultEvictAfter},
+		},
+		"after a crash all nodes start": {
+			before, Options{}, Config{Nodes: nodeNames(2), NodeLostAfter: time.Minute, EvictAfter: time.Hour},
+		},
+		"and more, if asked for": {
+			before, Options{Nodes: 3, NodeLostAfter: time.Second}, Config{Nodes: nodeNames(3), NodeLostAfter: time.Second, EvictAfter: time.Hour},
+		},
+		"a control plane alone has nothing about nodes": {
+			Config{}, Options{ControlPlaneOnly: true, AuditLog: true}, Config{AuditLog: true},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := row.options.config(row.before); !reflect.DeepEqual(got, row.want) {
+				t.Errorf("it is %+v", got)
+			}
 		})
 	}
 }

@@ -68,17 +68,16 @@ func (c *Cluster) waitForEach(ctx context.Context, problem string, names []strin
 	if err != nil {
 		return err
 	}
-	var missing []string
+	missing := names
 	var lastErr error
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if running, err := c.Running(); err != nil || !running {
 			return false, errors.Join(err, errors.New("the cluster's process ended"))
 		}
 		var found []string
-		if found, lastErr = look(ctx, client); lastErr != nil {
-			return false, nil
+		if found, lastErr = look(ctx, client); lastErr == nil {
+			missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(found, name) })
 		}
-		missing = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(found, name) })
 		return len(missing) == 0, nil
 	})
 	if err != nil {

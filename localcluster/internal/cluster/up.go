@@ -237,15 +237,8 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 		return err
 	}
 	defer func() { _ = listener.Close() }() // the cluster's process has its own copy
-	config := Config{
-		Port: portOf(listener), AuditLog: options.AuditLog,
-		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot, Images: prepared.Images,
-	}
-	if !options.ControlPlaneOnly {
-		config.Nodes = nodeNames(cmp.Or(options.Nodes, len(before.Nodes), 1))
-		config.NodeLostAfter = cmp.Or(options.NodeLostAfter, before.NodeLostAfter, DefaultNodeLostAfter)
-		config.EvictAfter = cmp.Or(options.EvictAfter, before.EvictAfter, DefaultEvictAfter)
-	}
+	config := options.config(before)
+	config.Port, config.Binaries, config.NodeRoot, config.Images = portOf(listener), prepared.Binaries, prepared.NodeRoot, prepared.Images
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
 		return err
 	}
@@ -255,6 +248,17 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	}
 	defer func() { _ = socket.Close() }() // as above
 	return c.spawn(ctx, config, socket)
+}
+
+// config is what is asked for, of a cluster that was like before. All nodes start with it, also those that were stopped.
+func (o Options) config(before Config) Config {
+	config := Config{AuditLog: o.AuditLog}
+	if !o.ControlPlaneOnly {
+		config.Nodes = nodeNames(cmp.Or(o.Nodes, len(before.Nodes), 1))
+		config.NodeLostAfter = cmp.Or(o.NodeLostAfter, before.NodeLostAfter, DefaultNodeLostAfter)
+		config.EvictAfter = cmp.Or(o.EvictAfter, before.EvictAfter, DefaultEvictAfter)
+	}
+	return config
 }
 
 // removeTraces removes what a crashed process of this cluster left.
