@@ -6,8 +6,10 @@ package e2e
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,7 @@ func TestSeveralNodes(t *testing.T) {
 	host.mustBeAsBefore(t, "while two nodes run")
 	part("a node is lost", nodeIsLost)
 	part("a node that was lost comes back", nodeComesBack)
+	part("a start goes on with a stop that was killed", interruptedStop)
 
 	c.must(t, "node", "stop", "node-2")
 	all := c.lookAtProcesses(t)
@@ -341,4 +344,32 @@ func nodeComesBack(t *testing.T, c *cluster) {
 	c.must(t, "kubectl", "--namespace=spread", "rollout", "status", "statefulset/member", "--timeout=90s")
 	c.must(t, "kubectl", "--namespace=spread", "rollout", "status", "daemonset/client", "--timeout=90s")
 	everyNodeReachesAll(t, c)
+}
+
+// interruptedStop has a node that is to be stopped, and of which nobody was told so.
+func interruptedStop(t *testing.T, c *cluster) {
+	path := filepath.Join(c.stateDir(), "cluster.json")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(content, &config); err != nil {
+		t.Fatal(err)
+	}
+	config["stopped"] = []string{"node-2"}
+	if content, err = json.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := c.lookAtProcesses(t)
+	c.timed(t, "node", "start", "node-2")
+	if ended := len(before.handles) - len(before.alive()); ended < 8 {
+		t.Errorf("%d processes ended", ended)
+	}
+	if status := c.must(t, "status"); !strings.Contains(status, "node node-2  ready") {
+		t.Errorf("status is\n%s", status)
+	}
 }

@@ -108,11 +108,15 @@ func (s *settings) up() *cobra.Command {
 	}
 	command.Flags().BoolVar(&auditLog, "audit-log", false, "note every request to the API server in a log (logs/audit.log in the state folder)")
 	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "start no node: an API server with its controllers, which needs no root")
-	command.Flags().IntVar(&asked.Nodes, "nodes", 1, "number of nodes, 1 to 3; more than a running cluster has are added (not given: as many as there are)")
-	command.Flags().DurationVar(&asked.NodeLostAfter, "node-lost-after", cluster.DefaultNodeLostAfter, "how long nothing is heard of a node until it isn't ready")
-	command.Flags().DurationVar(&asked.EvictAfter, "evict-after", cluster.DefaultEvictAfter, "how long pods of a node that isn't ready are kept, where they don't say")
+	nodeFlags(command.Flags(), &asked)
 	command.Flags().IntVar(&asked.Port, "port", 0, "port of the API server on 127.0.0.1 (0: any that is free)")
 	return command
+}
+
+func nodeFlags(flags *pflag.FlagSet, asked *cluster.Options) {
+	flags.IntVar(&asked.Nodes, "nodes", 1, "number of nodes, 1 to 3; more than a running cluster has are added (not given: as many as there are)")
+	flags.DurationVar(&asked.NodeLostAfter, "node-lost-after", cluster.DefaultNodeLostAfter, "how long nothing is heard of a node until it isn't ready")
+	flags.DurationVar(&asked.EvictAfter, "evict-after", cluster.DefaultEvictAfter, "how long pods of a node that isn't ready are kept, where they don't say")
 }
 
 // askedForNodes takes over what was given. What wasn't is as it was, or the default.

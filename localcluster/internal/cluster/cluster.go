@@ -124,12 +124,17 @@ func (c *Cluster) Config() (Config, error) {
 	return config, nil
 }
 
+// writeConfig leaves a whole file whenever it is killed: that of a cluster that runs is written anew.
 func (c *Cluster) writeConfig(config Config) error {
 	content, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.path("cluster.json"), append(content, '\n'), 0o600)
+	unfinished := c.path("cluster.json.new")
+	if err := os.WriteFile(unfinished, append(content, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, c.path("cluster.json"))
 }
 
 // Running tells whether the cluster's process lives: it holds a lock on a file from before it starts to its end.

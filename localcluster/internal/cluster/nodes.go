@@ -158,19 +158,19 @@ func (c *Cluster) StopNode(ctx context.Context, name string, printer *progress.P
 // changes nothing.
 func (c *Cluster) StartNode(ctx context.Context, name string, printer *progress.Printer) error {
 	return c.changeNode(ctx, name, "starting", "ready", printer, func(config Config, index int) error {
-		var since time.Time
+		now, since := time.Now(), time.Time{}
 		if stopped := slices.Index(config.Stopped, name); stopped >= 0 {
-			// A stop that was killed may have left some.
-			if err := c.awaitGone(ctx, config, index); err != nil {
+			// A stop that was killed has to be brought to its end.
+			if err := errors.Join(c.tellChanged(), c.awaitGone(ctx, config, index)); err != nil {
 				return err
 			}
 			config.Stopped = slices.Delete(config.Stopped, stopped, stopped+1)
-			since = time.Now()
+			since = now
 		}
 		if err := errors.Join(c.writeConfig(config), c.tellChanged()); err != nil {
 			return err
 		}
-		if err := c.waitForNodes(ctx, []string{name}, since); err != nil {
+		if err := c.waitForNodes(ctx, []string{name}, now); err != nil {
 			return err
 		}
 		return c.waitForDNS(ctx, []string{name}, since)
