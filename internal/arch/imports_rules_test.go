@@ -47,6 +47,7 @@ func TestImportRulesRefuseWhatTheyAreThereToRefuse(t *testing.T) {
 		"the wiring knows all":                                {"internal/app", "our:internal/controller/databasemanager", ""},
 		"the program only runs the app":                       {"cmd/database-manager", "our:internal/app", ""},
 		"the program builds no controller":                    {"cmd/database-manager", "our:internal/controller/foo", "of this module"},
+		"what reads a schema reads no other code of ours":     {"internal/crdschema", "our:pkg/apis/coolops/v1alpha1", "of this module"},
 		"pkg never imports internal":                          {"pkg/apis/coolops/v1alpha1", "our:internal/plan", "of this module"},
 		"a test in pkg never imports internal":                {"pkg/apis/coolops/v1alpha1", "test:our:internal/plan", "never"},
 		"an example never imports internal":                   {"examples/05-controller", "our:internal/kit", "of this module"},

@@ -78,6 +78,7 @@ var rules = []rule{
 
 	// What stands beside: tools, tests, and the steps of the articles.
 	{pattern: "internal/arch", own: []string{}},
+	{pattern: "internal/crdschema", own: []string{}, foreign: []string{"sigs.k8s.io/yaml"}},
 	// It writes pages about the engines.
 	{pattern: "hack/docgen", own: []string{"internal/engine/...", "internal/plan"}},
 	{pattern: "hack/...", own: []string{"pkg/..."}},
