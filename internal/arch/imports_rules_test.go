@@ -29,6 +29,8 @@ func TestImportRulesRefuseWhatTheyAreThereToRefuse(t *testing.T) {
 		"rendering may use apply configurations":              {"internal/objects", "k8s.io/client-go/applyconfigurations/core/v1", ""},
 		"rendering gets no informer":                          {"internal/objects", "k8s.io/client-go/informers", "of other modules"},
 		"rendering knows no engine":                           {"internal/objects", "our:internal/engine/redis", "of this module"},
+		"what tests engines alike knows none of them":         {"internal/engine/filetest", "our:internal/engine/redis", "of this module"},
+		"an engine doesn't bring its tests along":             {"internal/engine/redis", "our:internal/engine/filetest", "of this module"},
 		"an engine may use the planner's words":               {"internal/engine/redis", "our:internal/plan", ""},
 		"an engine may embed files":                           {"internal/engine/redis", "embed", ""},
 		"an engine knows no other":                            {"internal/engine/redis", "our:internal/engine/mysql", "of this module"},
