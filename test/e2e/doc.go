@@ -64,7 +64,8 @@
 //	                                             faults: TestALeaderThatIs…
 //	one namespace only, by Roles only            TestAnOperatorOfOneNamespaceServesThatOneAlone,
 //	                                             integration: TestAnOperatorOfOneNamespaceNeedsRolesOnly
-//	a claim loses its labels                     integration: TestALabelThatIsTakenOffAClaimIsPutBack
+//	a claim loses its labels                     TestChildrenAreRestoredUnderARunningDatabase,
+//	                                             integration: TestALabelThatIsTakenOffAClaimIsPutBack
 //	an operator that is killed at any write      faults: TestAnOperatorMayDieAroundEachOfItsWrites
 //	passwords outside of Secrets                 TestEngines/* (keepsItsSecrets)
 //	who reaches a database                       TestOnlyWhoIsAdmittedReachesADatabase
