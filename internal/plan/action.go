@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindSecret,
-// ConfirmGone, Promote, SetPassword, Configure, Grow, Evict, Orphan or Delete.
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindClaim,
+// FindSecret, ConfirmGone, Promote, SetPassword, Configure, Grow, Evict, Orphan or Delete.
 type Action interface {
 	fmt.Stringer
 	// isAction keeps the set closed.
@@ -49,6 +49,10 @@ type Adopt struct {
 // UseClaim looks, live, at a volume claim that the workload is about to mount,
 // adopts it if it is adoptable, and refuses it if it is somebody else's.
 type UseClaim struct{ Claim Child }
+
+// FindClaim looks, live, for a volume claim of ours that no watch shows, and puts
+// its labels back. One that isn't there, or isn't ours, is left alone.
+type FindClaim struct{ Claim Child }
 
 // FindSecret looks, live, for a Secret of the user's that no watch shows, to say
 // whether it is missing or only lacks its label.
@@ -117,6 +121,7 @@ func (Apply) isAction()       {}
 func (Adopt) isAction()       {}
 func (UseClaim) isAction()    {}
 func (ConfirmGone) isAction() {}
+func (FindClaim) isAction()   {}
 func (FindSecret) isAction()  {}
 func (Promote) isAction()     {}
 func (SetPassword) isAction() {}
@@ -143,6 +148,9 @@ func (a ConfirmGone) String() string { return "confirm that Pod " + a.Pod.Name +
 
 // String describes the action, for logs.
 func (a Promote) String() string { return "promote Pod " + a.Pod.Name }
+
+// String describes the action, for logs.
+func (a FindClaim) String() string { return "look for " + a.Claim.String() }
 
 // String describes the action, for logs.
 func (a FindSecret) String() string { return "look for Secret " + a.Name }

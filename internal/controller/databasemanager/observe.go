@@ -218,6 +218,7 @@ func (c *Controller) answer(key cache.ObjectName, pod types.UID) plan.Probe {
 		IsAsked:       answer.IsAsked,
 		Answers:       answer.Answers && !answer.State.IsLoading,
 		Since:         answer.Since,
+		Settings:      plan.ParseSettings(answer.State.Settings),
 		Engine:        answer.State,
 	}
 	if answer.Failure != nil {
