@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -237,7 +238,9 @@ func (s Snapshot) rebuildTopology(dataID string) Topology {
 func (s Snapshot) hasSignOfData() bool {
 	for ref, object := range s.Objects {
 		isMarked := object.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
-		if ref.Kind == KindVolumeClaim && isMarked && object.GetLabels()[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+		// One that names no engine has lost a label.
+		engine := object.GetLabels()[v1alpha1.LabelEngine]
+		if ref.Kind == KindVolumeClaim && isMarked && (engine == "" || engine == string(s.Database.Spec.DBType)) {
 			return true
 		}
 	}
@@ -288,6 +291,20 @@ func (s Snapshot) holderOf(member Member) types.UID {
 
 // ClaimName returns the name of the volume claim of a StatefulSet's pod.
 func ClaimName(pod string) string { return DataVolume + "-" + pod }
+
+// ClaimStem is the inverse of ClaimName: the stem of the database whose pod, by
+// its name, has this volume claim; empty if none has.
+func ClaimStem(claim string) string {
+	pod, hasPrefix := strings.CutPrefix(claim, ClaimName(""))
+	last := strings.LastIndex(pod, "-")
+	if !hasPrefix || last < 0 {
+		return ""
+	}
+	if _, err := strconv.ParseUint(pod[last+1:], 10, 16); err != nil {
+		return ""
+	}
+	return pod[:last]
+}
 
 // DataVolume is the name of the data volume, and the first part of its claim's.
 const DataVolume = "data"
