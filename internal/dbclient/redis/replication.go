@@ -125,21 +125,19 @@ func (c *Connection) Demote(ctx context.Context) (err error) {
 
 // awaitFollowers returns once the followers have all that the member has.
 func (c *Connection) awaitFollowers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, handoverLimit)
+	limit, cancel := context.WithTimeout(ctx, handoverLimit)
 	defer cancel()
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
 	for {
 		is, err := c.info(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("a replica that is attached doesn't confirm what it has")
-		case err != nil || is.followersHaveAll():
+		if err != nil || is.followersHaveAll() {
 			return err
 		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
+		case <-limit.Done():
+			return errors.New("a replica that is attached doesn't confirm what it has")
 		}
 	}
 }
