@@ -11,7 +11,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	engine "coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/plan"
 )
 
@@ -32,7 +31,7 @@ const (
 // command is a command and its arguments.
 type command []any
 
-func nowhere() command { return command{"REPLICAOF", engine.Nowhere, engine.NowherePort} }
+func nowhere() command { return command{"REPLICAOF", nowhereHost, nowherePort} }
 
 // withFewPings has a primary say nothing to its followers of its own accord, or
 // rarely, so that where they have to be stays the same; often enough that they
@@ -42,8 +41,10 @@ func withFewPings() command {
 	return command{"CONFIG", "SET", "repl-ping-replica-period", seconds}
 }
 
+// withPings has it speak as often as its configuration says.
 func withPings() command {
-	return command{"CONFIG", "SET", "repl-ping-replica-period", engine.PingSeconds}
+	const seconds = 1
+	return command{"CONFIG", "SET", "repl-ping-replica-period", seconds}
 }
 
 // Promote has the member follow nobody and take writes. What a replica has
@@ -103,8 +104,8 @@ func (c *Connection) Demote(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !is.isPrimary() {
-		return c.record(ctx, nowhere(), withPings())
+	if !is.isPrimary() { // whatever it follows since
+		return c.record(ctx, withPings())
 	}
 	defer func() {
 		// Also if the caller's time is up.
