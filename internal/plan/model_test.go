@@ -104,7 +104,7 @@ func (m *model) lose(ref Ref) {
 
 // lostData returns the topology of a database whose volume is empty.
 func (m *model) lostData() (Topology, bool) {
-	recorded, problem := m.build().Recall()
+	recorded, problem := m.build().Recall(anEngine(), noon())
 	isLost := problem == nil && recorded.Topology.State == TopologyInitialized && len(m.Members) > 0 && m.Members[0].saysNoData()
 	return recorded.Topology.Topology, isLost
 }
@@ -260,7 +260,7 @@ func (m *model) check(t *testing.T, plan Plan) {
 func (m *model) pass(t *testing.T, steps int) Plan {
 	t.Helper()
 	snapshot := m.build()
-	recorded, problem := snapshot.Recall()
+	recorded, problem := snapshot.Recall(anEngine(), noon())
 	if problem != nil {
 		t.Fatalf("nothing is recalled: %v", problem)
 	}

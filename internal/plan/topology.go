@@ -39,6 +39,25 @@ type Topology struct {
 	// empty under new; Holder also where it has been forgotten.
 	Primary string
 	Holder  types.UID
+
+	// Members are the replicas whose acknowledgement a commit can rest on, in the
+	// order of their ordinals; Required is how many of them are sure to have each
+	// commit that was acknowledged: the weakest that may be in effect. None is where
+	// that isn't known, and then nobody is promoted in the primary's stead.
+	Members  []TopologyMember
+	Required int
+	// IsHandingOver has the primary start as a replica of nobody the next time, so
+	// that another one can take its place.
+	IsHandingOver bool
+	// Clones are the members that are to give up their data for the primary's, each
+	// with a token by which it knows whether it has.
+	Clones map[string]string
+}
+
+// TopologyMember is a replica, and what its data lie on.
+type TopologyMember struct {
+	Name   string
+	Holder types.UID
 }
 
 // TopologyState says whether there are data.
@@ -60,6 +79,16 @@ const (
 	topologyDataIDKey  = "data-id"
 	topologyPrimaryKey = "primary"
 	topologyHolderKey  = "holder"
+
+	topologyMembersKey     = "members"
+	topologyRequiredKey    = "required"
+	topologyHandingOverKey = "handing-over"
+
+	// TopologyStartsAsPrimaryKey and TopologyClonesKey are given to boot scripts, too.
+	// The first has the primary's name, and nobody's while the primary hands over.
+	TopologyStartsAsPrimaryKey = "starts-as-primary"
+	TopologyClonesKey          = "clones"
+	nobody                     = "-"
 )
 
 // TopologyName is the name of the ConfigMap with the topology.
@@ -73,7 +102,21 @@ func (t Topology) Data() map[string]string {
 		topologyDataIDKey:  t.DataID,
 		topologyPrimaryKey: t.Primary,
 		topologyHolderKey:  string(t.Holder),
+
+		topologyMembersKey:     joinPairs(t.Members),
+		topologyRequiredKey:    strconv.Itoa(t.Required),
+		topologyHandingOverKey: strconv.FormatBool(t.IsHandingOver),
+
+		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
+		TopologyClonesKey:          joinClones(t.Clones),
 	}
+}
+
+func (t Topology) startsAsPrimary() string {
+	if t.IsHandingOver {
+		return nobody
+	}
+	return t.Primary
 }
 
 // parseTopology reads the content of the ConfigMap.
@@ -95,6 +138,14 @@ func parseTopology(data map[string]string) (Topology, error) {
 	if topology.DataID == "" {
 		return Topology{}, fmt.Errorf("the key %q is missing", topologyDataIDKey)
 	}
+	// One that was written before there were replicas has none of the rest.
+	topology.Members, topology.Clones = parseMembers(data[topologyMembersKey]), parseClones(data[TopologyClonesKey])
+	topology.IsHandingOver = data[topologyHandingOverKey] == "true"
+	if text := data[topologyRequiredKey]; text != "" {
+		if topology.Required, err = strconv.Atoi(text); err != nil || topology.Required < 0 || topology.Required > len(topology.Members) {
+			return Topology{}, fmt.Errorf("the key %q holds %q, which is no number of the %d members", topologyRequiredKey, text, len(topology.Members))
+		}
+	}
 	return topology, nil
 }
 
@@ -109,6 +160,8 @@ type TopologyStep struct {
 	Gone *PodRef
 	// Notice tells of what happened; nil if it is nothing to tell.
 	Notice *Notice
+	// move is what was decided about the roles, under the topology that is recorded.
+	move move
 }
 
 // PodRef is one pod, and no other of its name.
@@ -193,9 +246,13 @@ func (s Snapshot) hasSignOfData() bool {
 // the first of the database, and under initialized its data were brought to
 // another volume, or its volume's UID had been forgotten.
 func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
+	if len(step.Members) > 0 {
+		return step // others have the data: one of them takes its place
+	}
 	for _, member := range s.Members {
 		holder := s.holderOf(member)
-		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" {
+		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary
+		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" || isAnother {
 			continue
 		}
 		step.State, step.Primary, step.Holder = TopologyInitialized, member.Pod.Name, holder
@@ -231,6 +288,9 @@ const DataVolume = "data"
 // Where it has been forgotten which one that was, every pod there is must have
 // said that it holds none.
 func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
+	if s.anyHasData(step.Topology) {
+		return step
+	}
 	if step.Holder == "" && (len(s.Members) == 0 || s.anyMayHoldData()) {
 		return s.nameHolder(step)
 	}
@@ -249,6 +309,19 @@ func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
 	}
 	step.Topology = step.renewed()
 	return step
+}
+
+// anyHasData tells whether a replica that the topology names is there, on the data
+// that it names.
+func (s Snapshot) anyHasData(topology Topology) bool {
+	for _, member := range s.Members {
+		for _, named := range topology.Members {
+			if named.Name == member.Pod.Name && named.Holder == s.holderOf(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s Snapshot) anyMayHoldData() bool {
@@ -299,6 +372,7 @@ func (m Member) isPrimary() bool {
 const (
 	exitForeignData = 65
 	exitNoData      = 66
+	exitNoSource    = 69
 	exitInUse       = 75
 	exitBadConfig   = 78
 )
@@ -308,7 +382,7 @@ const (
 // at once, or else the topology permits it to make data, and it is new.
 func (m Member) saysNoData() bool {
 	refusal, isRefused := m.refusal()
-	return isRefused && refusal.ExitCode == exitNoData
+	return isRefused && (refusal.ExitCode == exitNoData || refusal.ExitCode == exitNoSource)
 }
 
 // isBetweenStarts tells whether the member's container isn't running.
@@ -336,7 +410,7 @@ func (m Member) refusal() (corev1.ContainerStateTerminated, bool) {
 			continue
 		}
 		switch ended.ExitCode {
-		case exitForeignData, exitNoData, exitInUse, exitBadConfig:
+		case exitForeignData, exitNoData, exitNoSource, exitInUse, exitBadConfig:
 			return *ended, true
 		}
 	}

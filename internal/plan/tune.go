@@ -13,12 +13,14 @@ import (
 // setPasswords gives the application's account the password that is in its
 // Secret, where it has another one. The engine is asked, and no record kept: so
 // it doesn't matter who changed which of the two, or what was interrupted.
-func setPasswords(plan *Plan, snapshot Snapshot, _ Desired) bool {
+func setPasswords(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if plan.writes(Ref{Kind: KindSecret, Name: AuthSecretName(snapshot.Database.Spec.DeploymentName)}) {
 		return false
 	}
 	for _, member := range snapshot.Members {
-		if member.isPrimary() && member.Probe.Engine.Password == PasswordDiffers && member.Pod.DeletionTimestamp == nil {
+		// A replica has its source's accounts, or is told itself.
+		isTold := member.isPrimary() || member.Probe.Answers && !desired.CopiesAccounts
+		if isTold && member.Probe.Engine.Password == PasswordDiffers && member.Pod.DeletionTimestamp == nil {
 			plan.Actions = append(plan.Actions, SetPassword{member.server()})
 		}
 	}

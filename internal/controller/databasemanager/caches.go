@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -30,11 +31,14 @@ const (
 type caches struct {
 	*kit.View
 
-	databases       kit.Cache[*v1alpha1.DatabaseManager]
-	claims          kit.Cache[*corev1.PersistentVolumeClaim]
-	configMaps      kit.Cache[*corev1.ConfigMap]
-	credentials     kit.Cache[*corev1.Secret]
-	deployments     kit.Cache[*appsv1.Deployment]
+	databases   kit.Cache[*v1alpha1.DatabaseManager]
+	claims      kit.Cache[*corev1.PersistentVolumeClaim]
+	configMaps  kit.Cache[*corev1.ConfigMap]
+	credentials kit.Cache[*corev1.Secret]
+	deployments kit.Cache[*appsv1.Deployment]
+
+	disruptionBudgets kit.Cache[*policyv1.PodDisruptionBudget]
+
 	networkPolicies kit.Cache[*networkingv1.NetworkPolicy]
 	pods            kit.Cache[*corev1.Pod]
 	replicaSets     kit.Cache[*appsv1.ReplicaSet]
@@ -96,6 +100,7 @@ func (c *Controller) openChildren(namespace string, factory informers.SharedInfo
 		open(c, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"), childHandler[*corev1.PersistentVolumeClaim](c)),
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
+		open(c, &c.caches.disruptionBudgets, namespace, factory.Policy().V1().PodDisruptionBudgets().TypedInformer(), policyv1.Resource("poddisruptionbudgets"), childHandler[*policyv1.PodDisruptionBudget](c)),
 		open(c, &c.caches.networkPolicies, namespace, factory.Networking().V1().NetworkPolicies().TypedInformer(), networkingv1.Resource("networkpolicies"), childHandler[*networkingv1.NetworkPolicy](c)),
 		open(c, &c.caches.replicaSets, namespace, apps.ReplicaSets().TypedInformer(), appsv1.Resource("replicasets"), childHandler[*appsv1.ReplicaSet](c)),
 		open(c, &c.caches.secrets, namespace, core.Secrets().TypedInformer(), corev1.Resource("secrets"), c.onSecret),

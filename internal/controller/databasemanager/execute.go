@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -143,10 +142,10 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.findSecret(ctx, action)
 	case plan.ConfirmGone:
 		return e.confirmGone(ctx, action.Pod)
-	case plan.Promote:
-		return e.onServer(ctx, action.Server, func(connection dbclient.Connection, ctx context.Context) error {
-			return connection.Promote(ctx, plan.Acknowledgement{})
-		})
+	case plan.Promote, plan.Demote, plan.Fence, plan.Follow, plan.Require:
+		return e.changeRole(ctx, action)
+	case plan.Label:
+		return e.label(ctx, action)
 	case plan.SetPassword:
 		return e.setPassword(ctx, action)
 	case plan.Configure:
@@ -276,7 +275,7 @@ func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
 		return nil
 	case err != nil:
 		return err
-	case live.UID != pod.UID || plan.HasEnded(live):
+	case pod.UID != "" && live.UID != pod.UID || plan.HasEnded(live):
 		return nil
 	default:
 		return fmt.Errorf("pod %s is still there: %w", pod.Name, kit.ErrChanged)

@@ -21,6 +21,7 @@ func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.C
 	c.mu.Lock()
 	delete(c.lastSeen, database.UID)
 	delete(c.absentSince, database.UID)
+	delete(c.unservedSince, database.UID)
 	c.mu.Unlock()
 	c.enqueueIndexed(byStem, database.Namespace, stemKey(database.Namespace, database.Spec.DeploymentName), false)
 }

@@ -20,13 +20,31 @@ import (
 // Port is where a member serves clients.
 const Port = 6379
 
-// The names of the two accounts that the boot script makes. They need no
-// quoting in the ACL file, since they are fixed here.
+// The names of two of the accounts that the boot script makes; the third is what
+// replicas sign in with at their source. They need no quoting in the ACL file,
+// since they are fixed here.
 const (
 	// Username is the application's account.
 	Username = "app"
 	// AdminUsername is the operator's account.
 	AdminUsername = "operator"
+)
+
+// Nowhere and NowherePort are the source of a member that follows nobody and yet
+// takes no writes: nothing ever listens there.
+const (
+	Nowhere     = "127.0.0.1"
+	NowherePort = 1
+)
+
+// Seconds that the configuration gives, and the client counts on.
+const (
+	// MaxLagSeconds is how long ago a replica may have spoken up that a primary
+	// counts when it has to have some.
+	MaxLagSeconds = 5
+	// PingSeconds is how often a primary speaks to replicas that it has nothing to
+	// tell.
+	PingSeconds = 1
 )
 
 // MaxPasswordLength is how many bytes a password may have for certain. A server
@@ -42,7 +60,10 @@ var bootScript string
 // name of the configuration file.
 type Engine struct{ catalog.Engine }
 
-var _ plan.Engine = Engine{}
+var (
+	_ plan.Engine            = Engine{}
+	_ plan.ReplicatingEngine = Engine{}
+)
 
 // New returns Redis.
 func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypeRedis}} }
@@ -68,9 +89,12 @@ func (e Engine) Command() []string { return append(boot.Command(), string(e.Type
 
 // Probe asks as the account without credentials, which may do nothing but
 // PING. While the server loads its data it answers LOADING, and the command
-// ends with 0 all the same, so that the answer itself is looked at.
+// ends with 0 all the same, so that the answer itself is looked at. MASTERDOWN is
+// the answer of a replica whose source is away: it serves nobody then, but if it
+// weren't ready, all replicas would cease to be while there is no primary, and a
+// disruption budget doesn't protect pods that aren't.
 func (e Engine) Probe() []string {
-	return []string{"/bin/sh", "-c", fmt.Sprintf(`[ "$(%s-cli -p %d ping)" = PONG ]`, e.Type(), Port)}
+	return []string{"/bin/sh", "-c", fmt.Sprintf(`case $(%s-cli -p %d ping) in PONG | MASTERDOWN*) ;; *) exit 1 ;; esac`, e.Type(), Port)}
 }
 
 // Stop returns nil: SIGTERM is a clean shutdown.
