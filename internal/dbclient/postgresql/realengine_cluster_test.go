@@ -26,6 +26,13 @@ const (
 	clusterPatience = 90 * time.Second
 )
 
+// isForLater tells whether tests are to be short, and leaves this one out then: the
+// failover alone goes all the way in less than a minute.
+func isForLater(t *testing.T) bool {
+	t.Helper()
+	return testing.Short()
+}
+
 // cluster is several members in a network, and the operator's connections.
 type cluster struct {
 	t        *testing.T

@@ -155,11 +155,12 @@ func (c *Connection) Promote(ctx context.Context, required plan.Acknowledgement)
 }
 
 // awaitDrained waits until a replica has executed all that it has received, if
-// that is a matter of a moment.
+// that is a matter of a moment. One that is being promoted is a replica until it
+// has, and has then.
 func (c *Connection) awaitDrained(ctx context.Context) error {
 	return c.await(ctx, errUndrained, func() (bool, error) {
-		row, err := c.askRow(ctx, "SELECT "+askReplication, replicationColumns)
-		return err == nil && parseAnswer(row).isDrained(), err
+		row, err := c.askRow(ctx, "SELECT pg_catalog.pg_is_in_recovery(), "+askReplication, 1+replicationColumns)
+		return err == nil && (row[0] == "f" || parseAnswer(row[1:]).isDrained()), err
 	})
 }
 

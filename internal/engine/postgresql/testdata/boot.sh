@@ -102,9 +102,9 @@ demote() {
 	sync
 }
 
-# write_password: the server reads it whenever it connects to its source. A newline
-# at the end of the file would have a carriage return before it taken for a part of
-# it, and one within is nothing that such a file can hold: the operator makes none.
+# write_password: the server reads it whenever it connects to its source. Such a file
+# holds no newline within a password, and no carriage return at its end; the operator
+# makes none like that.
 write_password() {
 	printf '*:*:*:*:' >/run/database/source.new
 	LC_ALL=C sed -z -e 's/\\/\\\\/g' -e 's/:/\\:/g' /secrets/admin/password >>/run/database/source.new
