@@ -266,6 +266,8 @@ func (c *mysqlCluster) checkRoles(primary running, replicas ...running) {
 // checkWaiting looks that a commit waits for acknowledgement, and for nothing else.
 func (c *mysqlCluster) checkWaiting(primary, one, two running) {
 	c.Helper()
+	c.fence(one)
+	c.fence(two)
 	c.require(primary, 1)
 	waiting := c.begin(primary, 10)
 	c.waits(primary, 1)
@@ -295,9 +297,21 @@ func (c *mysqlCluster) checkWaiting(primary, one, two running) {
 	if waiting.err != nil {
 		c.Errorf("it ends with %v", waiting.err)
 	}
+	// One that has a transaction already is never sent it again.
+	c.follow(one, primary, false)
+	c.follow(two, primary, false)
+	waiting = c.begin(primary, 11)
+	c.waits(primary, 1)
+	await(c.T, "the others have it", func() bool { return c.order(one, primary) == plan.OrderAhead && c.order(two, primary) == plan.OrderAhead })
+	c.follow(one, primary, true)
 	c.follow(two, primary, true)
-	c.awaitState(two, "acknowledges", func(state plan.EngineState) bool { return state.Replication.Acknowledges })
-	execute(c.T, primary.app(c.T), "INSERT INTO app.t VALUES (11, '')")
+	c.awaitState(primary, "the commit is done", func(plan.EngineState) bool { return waiting.isDone() })
+	if waiting.err != nil {
+		c.Errorf("it ends with %v", waiting.err)
+	}
+	for _, replica := range []running{one, two} {
+		c.awaitState(replica, "acknowledges", func(state plan.EngineState) bool { return state.Replication.Acknowledges })
+	}
 	c.checkSame(primary, one, two)
 }
 
