@@ -35,7 +35,7 @@ func failOverMySQL(t *testing.T) {
 	c.fence(next)
 	// Nobody has it, and nobody was told that it was done.
 	lost := c.begin(former, 200)
-	c.waits(former, 1)
+	c.waits(former)
 	if state := c.state(next); state.Progress.IsDrained || state.Replication.Source != "" || state.Replication.IsReceiving {
 		t.Errorf("%s says %+v", next.Name(), state)
 	}
@@ -49,7 +49,7 @@ func failOverMySQL(t *testing.T) {
 	if state.Replication != (plan.Replication{}) || !strings.Contains(c.rows(next), "100") {
 		t.Errorf("%s says %+v, and has the rows %s", next.Name(), state, c.rows(next))
 	}
-	c.waits(former, 1)
+	c.waits(former)
 	former.Kill()
 	await(t, "the client hears of it", lost.isDone)
 	if lost.err == nil {
@@ -123,6 +123,7 @@ func interruptCopiesOfMySQL(t *testing.T) {
 		t.Errorf("SIGTERM ended it with %d after %s", exit.Code, time.Since(began))
 	}
 	waiting.Restart()
+	awaitWithin(t, 2*time.Minute, "it gives up", func() bool { return waiting.TerminationMessage() != "" })
 	exit := waiting.Wait()
 	if exit.Code != 69 || strings.Count(exit.Output, said) != 1 || !strings.Contains(waiting.TerminationMessage(), "orders-0") {
 		t.Errorf("it ended with %d and %q:\n%s", exit.Code, waiting.TerminationMessage(), exit.Output)

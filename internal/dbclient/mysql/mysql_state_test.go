@@ -66,8 +66,9 @@ func TestAMemberOfMySQLSaysWhatItIs(t *testing.T) {
 		"a fenced one": {followingMySQL(func(m *mysqlMember) {
 			m.acknowledges, m.isFenced, m.receiver, m.receiveError = true, true, "OFF", 2003
 		}), plan.Replication{}},
-		"a fenced one that fails": {followingMySQL(func(m *mysqlMember) { m.isFenced, m.applier, m.executeError = true, "OFF", 1205 }),
-			plan.Replication{Failure: "it can't execute what it has received (error 1205)"}},
+		"a fenced one that fails": {followingMySQL(func(m *mysqlMember) {
+			m.isFenced, m.applier, m.executeError = true, "OFF", 1205
+		}), plan.Replication{Failure: "it can't execute what it has received (error 1205)"}},
 		"one that connects for the first time": {followingMySQL(func(m *mysqlMember) { m.receiver = "CONNECTING" }), plan.Replication{Source: "orders-0.orders-members"}},
 		"one that has stopped by itself": {followingMySQL(func(m *mysqlMember) {
 			m.receiver, m.receiveError, m.receiveMessage = "OFF", 13114, "… the replica has more GTIDs than the source has …"
