@@ -107,11 +107,15 @@ type Connection struct {
 	state      string
 	parameters []string
 
-	// mu guards what was found of the application's account, which the account
-	// had then.
+	// mu guards what follows. What was found of the application's account goes with
+	// what the account was then.
 	mu       sync.Mutex
 	account  string
 	password plan.PasswordState
+	// stands tells whether commits waited the last time, though replicas were there
+	// that acknowledge, and how many had been acknowledged by then.
+	stands       bool
+	acknowledged float64
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
@@ -196,7 +200,10 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	state, err := c.ask(ctx, c.parameters)
 	if errors.Is(err, errNoVariable) && len(c.parameters) > 0 {
 		c.askFor(nil)
-		return c.ask(ctx, nil)
+		state, err = c.ask(ctx, nil)
+	}
+	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
+		attendant.attend(ctx, c)
 	}
 	return state, err
 }
