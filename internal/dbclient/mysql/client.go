@@ -51,6 +51,9 @@ type dialect struct {
 	superReadOnly string
 	// replicates is how the engine replicates.
 	replicates replicates
+	// settles tells whether a replica is current only once it has been receiving for
+	// a while.
+	settles bool
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
 	account string
@@ -91,7 +94,7 @@ func mariaDB() dialect {
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
-		replicates:  mariaDBReplicates{},
+		replicates:  mariaDBReplicates{}, settles: true,
 
 		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -112,6 +115,8 @@ type Connection struct {
 	mu       sync.Mutex
 	account  string
 	password plan.PasswordState
+
+	settling settling
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
@@ -196,7 +201,10 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	state, err := c.ask(ctx, c.parameters)
 	if errors.Is(err, errNoVariable) && len(c.parameters) > 0 {
 		c.askFor(nil)
-		return c.ask(ctx, nil)
+		state, err = c.ask(ctx, nil)
+	}
+	if c.dialect.settles && !c.settling.isSettled(state, err, time.Now()) {
+		state.Replication.IsCurrent = false
 	}
 	return state, err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -203,7 +204,7 @@ func (r mariaDBReplicates) follow(ctx context.Context, c *Connection, source pla
 		return errIsPrimary
 	}
 	row := mariaDBRole{role: roleReplica, host: source.Host, port: source.Port, acknowledges: source.Acknowledges}
-	isSame := member.slave["Master_Host"] == source.Host && member.slave["Master_Port"] == fmt.Sprint(source.Port) && !member.isPoised()
+	isSame := member.slave["Master_Host"] == source.Host && member.slave["Master_Port"] == strconv.Itoa(int(source.Port)) && !member.isPoised()
 	attends := member.slave["Slave_IO_Running"] != "No"
 	if isSame && member.isExecuting() {
 		return r.attend(ctx, c, row, member)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -218,9 +217,9 @@ func (m mariaDBMember) required() plan.Acknowledgement {
 // source's: a row is missing or there already, or a transaction is of a number that
 // is taken.
 const (
-	noRow      = 1032
-	rowExists  = 1062
-	outOfOrder = 1950
+	noRow      = "1032"
+	rowExists  = "1062"
+	outOfOrder = "1950"
 )
 
 // executionFailure words why a member doesn't execute what it received, and tells
@@ -230,7 +229,7 @@ func (m mariaDBMember) executionFailure() (words string, isApart bool) {
 	switch number := m.slave["Last_SQL_Errno"]; number {
 	case "", "0":
 		return "", false
-	case fmt.Sprint(noRow), fmt.Sprint(rowExists), fmt.Sprint(outOfOrder):
+	case noRow, rowExists, outOfOrder:
 		return "its data aren't those of its source: executing what it received fails with error " + number, true
 	default:
 		return "executing what it received fails with error " + number, false
