@@ -203,8 +203,8 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 		c.askFor(nil)
 		state, err = c.ask(ctx, nil)
 	}
-	if c.dialect.settles && !c.settling.isSettled(state, err, time.Now()) {
-		state.Replication.IsCurrent = false
+	if c.dialect.settles {
+		state.Replication.IsCurrent = c.settling.isCurrent(state, err, time.Now())
 	}
 	return state, err
 }

@@ -170,6 +170,14 @@ func (m mariaDBMember) isDrained() bool {
 	return !m.isPoised() && gtidNumber(m.slave["Gtid_IO_Pos"]) <= gtidNumber(m.executed)
 }
 
+// isStarving tells whether the thread that executes has nothing to do while the one
+// that receives is at work. In a replica that lacks much, but gets it slowly, they
+// are nearly always found like that; in one that has all, now and then.
+func (m mariaDBMember) isStarving() bool {
+	return strings.HasPrefix(m.slave["Slave_SQL_Running_State"], "Slave has read all relay log") &&
+		m.slave["Slave_IO_State"] != "Waiting for master to send event"
+}
+
 // lag is by how much it is behind what it has received, and negative if nobody can
 // tell.
 func (m mariaDBMember) lag() time.Duration {
@@ -198,7 +206,7 @@ func (m mariaDBMember) replication() plan.Replication {
 	r.Source, r.Acknowledges = m.row.host, m.acknowledges
 	r.IsReceiving = m.isReceiving()
 	lag := m.lag()
-	r.IsCurrent = r.IsReceiving && m.isExecuting() && lag >= 0 && lag <= currentWithin
+	r.IsCurrent = r.IsReceiving && m.isExecuting() && lag >= 0 && lag <= currentWithin && !m.isStarving()
 	if r.Failure == "" {
 		r.Failure, r.IsApart = m.receptionFailure()
 	}
