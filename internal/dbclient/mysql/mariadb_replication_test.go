@@ -32,6 +32,7 @@ func TestMembersOfMariaDB(t *testing.T) {
 		{"have all kinds of data", copyAllKinds},
 		{"copy anew after an interruption", copyInterrupted},
 		{"are fenced also where the source is silent", fenceSilent},
+		{"say what they can't execute", unexecutable},
 	}
 	images := []string{"mariadb:11.8", "mariadb:10.11"}
 	if testing.Short() {
@@ -250,5 +251,24 @@ func copyAndGoOn(t *testing.T, image string) {
 	c.hasAll(third, primary)
 	if got := c.order(c.state(third), c.state(second)); got != plan.OrderSame {
 		t.Errorf("one that copied the data again is %d to another", got)
+	}
+}
+
+// An operator of today may meet a member that a script of yesterday started.
+func TestAMemberWhoseTableIsOfAnOlderScriptIsPromoted(t *testing.T) {
+	p := mariaDBProduct()
+	member := p.start(t, p.member(""))
+	execute(
+		t, member.client(t, p.engine.AdminUsername(), adminPassword), "SET SESSION sql_log_bin = OFF",
+		"ALTER TABLE database_manager.member DROP COLUMN host, DROP COLUMN port, DROP COLUMN acknowledges, DROP COLUMN required",
+	)
+	if state := member.state(t); state.Role != v1alpha1.MemberRoleReplica || state.Progress.Position != "/" {
+		t.Errorf("it says %+v", state)
+	}
+	member.promote(t)
+	member.Kill()
+	member.again()
+	if state := member.state(t); state.Role != v1alpha1.MemberRolePrimary || state.Replication.Required != "none" {
+		t.Errorf("after a restart it says %+v", state)
 	}
 }
