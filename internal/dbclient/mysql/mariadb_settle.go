@@ -30,7 +30,8 @@ type settling struct {
 
 // isCurrent takes what a member says, or that it says nothing, and tells whether it
 // is current. One that is looked at for the first time has looked so since its
-// start, as far as anybody knows.
+// start, as far as anybody knows: so it says the same to an operator that has just
+// started.
 func (s *settling) isCurrent(state plan.EngineState, err error, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *settling) isCurrent(state plan.EngineState, err error, now time.Time) b
 	// One that may have all or not begins again.
 	if s.since.IsZero() || !state.Replication.IsCurrent {
 		s.since = now
-		if started, err := strconv.ParseInt(state.RunID, 10, 64); err == nil && isFirst && state.Replication.IsCurrent {
+		if started, err := strconv.ParseInt(state.RunID, 10, 64); err == nil && isFirst {
 			s.since = time.Unix(started, 0)
 		}
 	}
