@@ -30,7 +30,7 @@ const (
 )
 
 // patience is how long a member may take for anything that a test waits for.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // product is one engine, and what the tests need to know of it.
 type product struct {

@@ -91,10 +91,10 @@ func (p position) has(t gtid) answer {
 	default:
 		// Of what was received and isn't executed the last one's server alone is
 		// known. Nobody but a server that wrote before and after wrote in between.
-		if t.server == p.received.server && t.server == p.executed.server {
-			return yes
+		if p.received.server != p.executed.server || t.server != p.executed.server {
+			return unknown
 		}
-		return unknown
+		return yes
 	}
 }
 
