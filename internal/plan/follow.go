@@ -114,7 +114,7 @@ func (g group) acknowledge(m *move, primary *peer, wanted []TopologyMember) {
 }
 
 // nextMembers are those that may acknowledge from now on: those that are named and
-// stay, and those that are current.
+// stay, and those that are current, or may be attached.
 func (g group) nextMembers() []TopologyMember {
 	var members []TopologyMember
 	for _, named := range g.topology.Members {
@@ -127,12 +127,33 @@ func (g group) nextMembers() []TopologyMember {
 			members = append(members, named)
 		}
 	}
+	if g.engine.Acknowledging() == ByAttachment {
+		return g.withAllNames(members)
+	}
 	for _, other := range g.others() {
 		isNew := !slices.ContainsFunc(members, func(named TopologyMember) bool { return named.Name == other.name() })
-		isReady := g.isCurrent(other) || g.engine.Acknowledging() == ByAttachment
-		if isNew && isReady && !other.isLeaving && other.holder != "" && ordinalOf(other.name()) < g.wanted {
+		if isNew && g.isCurrent(other) && !other.isLeaving && other.holder != "" && ordinalOf(other.name()) < g.wanted {
 			members = append(members, TopologyMember{Name: other.name(), Holder: other.holder})
 		}
+	}
+	slices.SortFunc(members, func(a, b TopologyMember) int { return byOrdinal(a.Name, b.Name) })
+	return members
+}
+
+// withAllNames adds every member that is wanted, whether it exists or not: it may
+// acknowledge from the moment on that it is attached.
+func (g group) withAllNames(members []TopologyMember) []TopologyMember {
+	for ordinal := range g.wanted {
+		name := g.nameOf(ordinal)
+		isNamed := slices.ContainsFunc(members, func(named TopologyMember) bool { return named.Name == name })
+		if isNamed || name == g.topology.Primary {
+			continue
+		}
+		added := TopologyMember{Name: name}
+		if other := g.peer(name); other != nil {
+			added.Holder = other.holder
+		}
+		members = append(members, added)
 	}
 	slices.SortFunc(members, func(a, b TopologyMember) int { return byOrdinal(a.Name, b.Name) })
 	return members

@@ -88,8 +88,11 @@ func (t Topology) withClone(name, token string) Topology {
 	return t
 }
 
+// union has the members of both. One whose data weren't known, and are now, is one.
 func union(a, b []TopologyMember) []TopologyMember {
-	both := slices.Clone(a)
+	both := slices.DeleteFunc(slices.Clone(a), func(named TopologyMember) bool {
+		return named.Holder == "" && slices.ContainsFunc(b, func(other TopologyMember) bool { return other.Name == named.Name })
+	})
 	for _, named := range b {
 		if !slices.Contains(both, named) {
 			both = append(both, named)
