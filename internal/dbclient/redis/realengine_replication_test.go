@@ -270,7 +270,7 @@ func (d *database) writeUntil(ctx context.Context, first, next int) (of writes) 
 }
 
 func TestADemotionWaitsForAReplicaThatStandsStillAndGoesOnAsBefore(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		d.members[1].Freeze()
 		d.write(0, "key", "1")
@@ -447,7 +447,7 @@ func TestAPrimaryWhoseDataAreGoneStartsNoMoreAndEmptiesNobody(t *testing.T) {
 }
 
 func TestNothingIsGivenUpBeforeTheSourceAnswers(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		wish := topology(0, plan.TopologyCloneVariable, "orders-1:again")
 		for sentence, row := range map[string]struct{ away, back func() }{
@@ -512,7 +512,7 @@ func TestAnyReplicaThatIsAttachedCounts(t *testing.T) {
 // TestACopyThatIsBrokenOffLeavesTheFormerData kills a member in the middle of
 // loading what is to replace its data.
 func TestACopyThatIsBrokenOffLeavesTheFormerData(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		d.fence(1)
 		client := d.client(0)
@@ -601,25 +601,23 @@ func (d *database) fenceUnasked(ordinal int) {
 }
 
 func TestASourceThatNeverAnswersEndsTheStart(t *testing.T) {
-	if testing.Short() {
-		return // a minute
-	}
-	s := server{engine.NewValkey(), "valkey/valkey:9.1"}
-	d := s.newDatabase(t, 0)
-	member := d.join(1, topology(7))
-	eventuallyWithin(t, 4*patience, "it gives up", func(context.Context) error {
-		if member.TerminationMessage() == "" {
-			return errors.New("it still tries")
+	forNoneOrEach(t, func(t *testing.T, s server) {
+		d := s.newDatabase(t, 0)
+		member := d.join(1, topology(7))
+		eventuallyWithin(t, 4*patience, "it gives up", func(context.Context) error {
+			if member.TerminationMessage() == "" {
+				return errors.New("it still tries")
+			}
+			return nil
+		})
+		if exit := member.Wait(); exit.Code != 69 || !strings.Contains(member.TerminationMessage(), "The data of orders-7, the primary, can't be copied") {
+			t.Errorf("it ended with %d and %q", exit.Code, member.TerminationMessage())
 		}
-		return nil
 	})
-	if exit := member.Wait(); exit.Code != 69 || !strings.Contains(member.TerminationMessage(), "The data of orders-7, the primary, can't be copied") {
-		t.Errorf("it ended with %d and %q", exit.Code, member.TerminationMessage())
-	}
 }
 
 func TestReplicationGoesOnAfterTheOperatorsPasswordChanged(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		const changed = `another "one" \ $'x`
 		d := s.newDatabase(t, 2)
 		for _, ordinal := range []int{1, 2, 0} {
