@@ -5,6 +5,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -42,8 +43,14 @@ type dialect struct {
 	state string
 	// noTimeLimit is a setting by which no query of a session is ended.
 	noTimeLimit string
-	// promote are the statements that make it the primary, in order.
-	promote []string
+	// takesSeveral tells whether a query is of several statements: the server allows
+	// for that only where it is told beforehand.
+	takesSeveral bool
+	// superReadOnly is a setting by which a member that takes no writes takes none
+	// from the operator either; empty if there is none.
+	superReadOnly string
+	// replicates is how the engine replicates.
+	replicates replicates
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
 	account string
@@ -70,8 +77,7 @@ func mysql() dialect {
 		state: `@@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, CONCAT(@@GLOBAL.server_uuid, '/', ` +
 			fmt.Sprintf(startedAt, "performance_schema.global_status") + `)`,
 		noTimeLimit: "max_execution_time",
-		// PERSIST writes it into the data directory, too.
-		promote: []string{`SET PERSIST super_read_only = OFF, PERSIST read_only = OFF`},
+		replicates:  mysqlReplicates{}, takesSeveral: true, superReadOnly: "super_read_only",
 
 		account: mysqlAccount, hasPassword: mysqlHasPassword, verifier: mysqlVerifier, maxPasswordLength: maxPasswordLength,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED WITH caching_sha2_password AS ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -85,12 +91,7 @@ func mariaDB() dialect {
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
-		// First what is read at the next start, so that no primary becomes a
-		// replica by a restart.
-		promote: []string{
-			`REPLACE INTO database_manager.member (id, role) VALUES (1, 'primary')`,
-			`SET GLOBAL read_only = OFF`,
-		},
+		replicates:  mariaDBReplicates{},
 
 		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -106,11 +107,15 @@ type Connection struct {
 	state      string
 	parameters []string
 
-	// mu guards what was found of the application's account, which the account
-	// had then.
+	// mu guards what follows. What was found of the application's account goes with
+	// what the account was then.
 	mu       sync.Mutex
 	account  string
 	password plan.PasswordState
+	// stands tells whether commits waited the last time, though replicas were there
+	// that acknowledge, and how many had been acknowledged by then.
+	stands       bool
+	acknowledged float64
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
@@ -146,7 +151,7 @@ func stateQuery(dialect dialect, parameters []string) string {
 	for _, name := range parameters {
 		columns = append(columns, "CONCAT(@@GLOBAL."+quoteName(name)+")")
 	}
-	return "SELECT " + strings.Join(columns, ", ")
+	return dialect.replicates.query("SELECT " + strings.Join(columns, ", "))
 }
 
 // connector makes connections to one member.
@@ -165,6 +170,7 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	config.Logger = &driver.NopLogger{}
 	// Nothing is prepared in the server, which may allow for no more of that.
 	config.InterpolateParams = true
+	config.MultiStatements = c.dialect.takesSeveral
 	// Each session begins with the same settings, whatever the server's are.
 	// Nothing that the operator does to a member is copied to the others, and
 	// nothing waits for a lock after the operator has given up.
@@ -194,7 +200,10 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	state, err := c.ask(ctx, c.parameters)
 	if errors.Is(err, errNoVariable) && len(c.parameters) > 0 {
 		c.askFor(nil)
-		return c.ask(ctx, nil)
+		state, err = c.ask(ctx, nil)
+	}
+	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
+		attendant.attend(ctx, c)
 	}
 	return state, err
 }
@@ -208,13 +217,14 @@ func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState,
 	for i := range values {
 		columns = append(columns, &values[i])
 	}
+	state := plan.EngineState{Role: v1alpha1.MemberRolePrimary}
 	err := call(ctx, func(ctx context.Context) error {
-		return c.db.QueryRowContext(ctx, c.state, c.target.AppUsername).Scan(columns...)
+		return c.readState(ctx, &state, columns)
 	})
 	if err != nil {
 		return plan.EngineState{}, err
 	}
-	state := plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: versionNumber(version), RunID: runID}
+	state.Version, state.RunID = versionNumber(version), runID
 	if isReadOnly {
 		state.Role = v1alpha1.MemberRoleReplica
 	}
@@ -229,24 +239,36 @@ func (c *Connection) ask(ctx context.Context, names []string) (plan.EngineState,
 	return state, nil
 }
 
-// Promote lets the member take writes, from now on and after each restart.
-func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
-	for _, statement := range c.dialect.promote {
-		err := call(ctx, func(ctx context.Context) error {
-			_, err := c.db.ExecContext(ctx, statement)
-			return err
-		})
-		if err != nil {
-			return err
-		}
+// readState reads one row, and what the engine says of replication after it.
+func (c *Connection) readState(ctx context.Context, state *plan.EngineState, columns []any) (err error) {
+	rows, err := c.db.QueryContext(ctx, c.state, c.target.AppUsername)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), sql.ErrNoRows)
+	}
+	if err := rows.Scan(columns...); err != nil {
+		return err
+	}
+	return c.dialect.replicates.read(rows, state)
+}
+
+// Promote makes the member the primary.
+func (c *Connection) Promote(ctx context.Context, required plan.Acknowledgement) error {
+	return c.dialect.replicates.promote(ctx, c, required)
 }
 
 // call bounds a call, and words its error. The driver panics where a server's
 // greeting is shorter than it should be.
 func call(ctx context.Context, do func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	return callWithin(ctx, callLimit, do)
+}
+
+// callWithin is call with another limit.
+func callWithin(ctx context.Context, limit time.Duration, do func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
 		if recover() != nil {
@@ -317,17 +339,38 @@ func (c *Connection) SetPassword(ctx context.Context) error {
 	case limit > 0 && len(password) > limit:
 		return &dbclient.Refusal{Reason: fmt.Sprintf("the password has %d bytes, and may have %d", len(password), limit)}
 	}
-	err := call(ctx, func(ctx context.Context) error {
-		_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
-		return err
+	return c.writing(ctx, func() error {
+		err := call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, c.dialect.setVerifier, username, c.dialect.verifier(password))
+			return err
+		})
+		if err != nil || c.dialect.dropOther == "" {
+			return err
+		}
+		return call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
+			return err
+		})
 	})
-	if err != nil || c.dialect.dropOther == "" {
+}
+
+// writing does what a replica doesn't take from the operator either: that is
+// allowed meanwhile, and to nobody else. What is set afterwards is right for one
+// that was made the primary in between, too.
+func (c *Connection) writing(ctx context.Context, do func() error) error {
+	if c.dialect.superReadOnly == "" {
+		return do()
+	}
+	set := func(value string) error {
+		return call(ctx, func(ctx context.Context) error {
+			_, err := c.db.ExecContext(ctx, "SET GLOBAL "+c.dialect.superReadOnly+" = "+value)
+			return err
+		})
+	}
+	if err := set("OFF"); err != nil {
 		return err
 	}
-	return call(ctx, func(ctx context.Context) error {
-		_, err := c.db.ExecContext(ctx, c.dialect.dropOther, username)
-		return err
-	})
+	return cmp.Or(do(), set("@@GLOBAL.read_only"))
 }
 
 // Close ends the connection.

@@ -30,7 +30,7 @@ const (
 )
 
 // patience is how long a member may take for anything that a test waits for.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // product is one engine, and what the tests need to know of it.
 type product struct {
@@ -50,11 +50,15 @@ type product struct {
 	forbidden []string
 	// copying are statements of a member that copies from another.
 	copying []string
+	// notForCopying are more that it may not use.
+	notForCopying []string
 	// told are queries for what the server remembers of statements.
 	told []string
 	// secondPassword gives the application's account one, "second", beside the
 	// first.
 	secondPassword string
+	// replicatorPassword is that of the account replicator, by the operator's.
+	replicatorPassword func(admin string) string
 	// client is the engine's own client, and socket what it connects to.
 	client, socket string
 }
@@ -69,14 +73,15 @@ func mysqlProduct() product {
 			"INSTALL PLUGIN clone SONAME 'mysql_clone.so'", "INSTALL COMPONENT 'file://component_validate_password'", "RESTART", "ALTER INSTANCE ROTATE INNODB MASTER KEY",
 			"SELECT * FROM performance_schema.threads",
 		},
-		copying: []string{"SHOW BINARY LOGS", "SHOW BINARY LOG STATUS", "LOCK INSTANCE FOR BACKUP", "UNLOCK INSTANCE"},
+		copying:       []string{"SHOW BINARY LOGS", "SHOW BINARY LOG STATUS", "LOCK INSTANCE FOR BACKUP", "UNLOCK INSTANCE"},
+		notForCopying: []string{"SELECT * FROM mysql.user"},
 		told: []string{
 			"SELECT SQL_TEXT FROM performance_schema.events_statements_history", "SELECT SQL_TEXT FROM performance_schema.events_statements_current",
 			"SELECT CONCAT(QUERY_SAMPLE_TEXT, DIGEST_TEXT) FROM performance_schema.events_statements_summary_by_digest",
 			"SELECT PROCESSLIST_INFO FROM performance_schema.threads", "SELECT DATA FROM performance_schema.error_log", "SELECT VARIABLE_VALUE FROM performance_schema.user_variables_by_thread",
 		},
 		secondPassword: "ALTER USER app@'%' IDENTIFIED BY 'second' RETAIN CURRENT PASSWORD",
-		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket,
+		roleFile:       "db/mysqld-auto.cnf", client: "mysql", socket: mysqlengine.Socket, replicatorPassword: mysqlReplicatorPassword,
 	}
 }
 
@@ -87,9 +92,10 @@ func mariaDBProduct() product {
 		position: "@@GLOBAL.gtid_current_pos", binaryLog: "MASTER",
 		forbidden:      []string{"SELECT * FROM database_manager.member", "UPDATE database_manager.member SET role = 'replica'", "STOP SLAVE", "SELECT * FROM mysql.global_priv", "INSTALL SONAME 'ha_connect'"},
 		copying:        []string{"SHOW BINARY LOGS", "SHOW MASTER STATUS"},
+		notForCopying:  []string{"STOP SLAVE"},
 		told:           []string{"SELECT INFO FROM information_schema.PROCESSLIST"},
 		secondPassword: "ALTER USER app@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('first') OR mysql_native_password USING PASSWORD('second')",
-		client:         "mariadb", socket: mariadb.Socket,
+		client:         "mariadb", socket: mariadb.Socket, replicatorPassword: replicatorPassword,
 	}
 }
 
@@ -242,14 +248,19 @@ func answer(t *testing.T, db *sql.DB, query string) string {
 // await waits until what is asked is so.
 func await(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	awaitWithin(t, patience, what, isSo)
+}
+
+func awaitWithin(t *testing.T, limit time.Duration, what string, isSo func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !isSo() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", limit, what)
 		case <-tick.C:
 		}
 	}

@@ -287,7 +287,7 @@ func TestAMemberTakesItsPasswordsFromTheFilesAtEveryStart(t *testing.T) {
 			for _, account := range []struct{ name, now, former string }{
 				{p.engine.Username(), pair[0], former.AuthPassword},
 				{p.engine.AdminUsername(), pair[1], former.AdminPassword},
-				{"replicator", pair[1], former.AdminPassword},
+				{"replicator", p.replicatorPassword(pair[1]), p.replicatorPassword(former.AdminPassword)},
 			} {
 				// The first one needs the password itself, the second one what the
 				// server remembers of it.

@@ -15,6 +15,7 @@ import (
 
 	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // withPassword is a connection of an operator that wants the application to have
@@ -174,10 +175,22 @@ func TestTheLongestPasswordOfMySQLIsTheLongestThatAClientCanSend(t *testing.T) {
 	}
 }
 
-func TestAMemberThatTakesNoWritesSaysSo(t *testing.T) {
-	p := mysqlProduct()
-	member := p.start(t, p.member(""))
-	if err := member.withPassword(t, "other").SetPassword(t.Context()); err == nil || err.Error() != "it takes no writes" {
-		t.Errorf("got %v", err)
-	}
+// Each member is told a new password by itself. See Engine.CopiesAccounts.
+func TestAMemberThatTakesNoWritesTakesAPasswordAndNothingElse(t *testing.T) {
+	forEach(t, func(t *testing.T, p product) {
+		member := p.start(t, p.member(""))
+		member.setPassword(t, "other", appPassword)
+		if _, err := member.client(t, p.engine.Username(), "other").Exec("CREATE TABLE app.t (i INT)"); !isError(err, readOnlyError) {
+			t.Errorf("a write gives %v", err)
+		}
+		if state := member.state(t); state.Role != v1alpha1.MemberRoleReplica {
+			t.Errorf("it says %+v", state)
+		}
+		if p.dialect.superReadOnly == "" {
+			return
+		}
+		if _, err := member.client(t, p.engine.AdminUsername(), adminPassword).Exec("CREATE TABLE app.t (i INT)"); !isError(err, readOnlyError) {
+			t.Errorf("a write of the operator's gives %v", err)
+		}
+	})
 }

@@ -55,7 +55,7 @@ func checkUpgraded(t *testing.T, member running) {
 	// What is done once isn't done again.
 	member.Stop()
 	member.again()
-	if strings.Contains(member.Output(), "upgrade.sock") {
+	if strings.Contains(member.Output(), "private.sock") {
 		t.Errorf("the next start upgrades it once more:\n%s", member.Output())
 	}
 }
@@ -86,7 +86,7 @@ func TestAnUpgradeCanBeInterrupted(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			_, current, made := formerMariaDB(t, func(r running) enginetest.Exit { return r.Stop() })
 			member := running{enginetest.Start(t, made), current, made}
-			member.WaitFor("mariadb-admin", "--no-defaults", "--socket=/run/database/upgrade.sock", "ping")
+			member.WaitFor("mariadb-admin", "--no-defaults", "--socket=/run/database/private.sock", "ping")
 			member.Signal(signal)
 			if exit := member.Wait(); exit.Code != 128+int(signal) {
 				t.Errorf("it ended with %d:\n%s", exit.Code, exit.Output)

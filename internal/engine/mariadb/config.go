@@ -3,6 +3,7 @@
 package mariadb
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -54,10 +55,10 @@ func safety() []optionfile.Option {
 }
 
 // replication is on from the start, so that members can be added later. A
-// commit is on the disk when the client hears of it.
+// commit is on the disk when the client hears of it. The number of the server and
+// the name of its pod are given by the boot script.
 func replication() []optionfile.Option {
 	return []optionfile.Option{
-		{Name: "server-id", Value: "1"},
 		{Name: "gtid-strict-mode", Value: "ON"},
 		{Name: "log-bin", Value: "binlog"},
 		{Name: "binlog-format", Value: "ROW"},
@@ -67,13 +68,24 @@ func replication() []optionfile.Option {
 		// Files of this size are removed once they are three days old.
 		{Name: "max-binlog-size", Value: strconv.Itoa(256 * mebi)},
 		{Name: "binlog-expire-logs-seconds", Value: strconv.Itoa(3 * 24 * 60 * 60)},
+		// Newer versions would keep them until somebody copies, and nobody may.
+		{Name: "loose-slave-connections-needed-for-purge", Value: "0"},
 		// What was received is on the disk before it is acknowledged, and isn't
 		// thrown away at a restart: whoever sent it may be gone.
 		{Name: "relay-log", Value: "relay"},
 		{Name: "sync-relay-log", Value: "1"},
 		{Name: "relay-log-recovery", Value: "OFF"},
-		// Only the operator starts replication.
+		// Only the operator and the boot script start replication.
 		{Name: "skip-slave-start", Value: "ON"},
+		// A replica looks for its source for ever, and finds out within seconds
+		// that it has gone silent: sources say once a second that they are there.
+		{Name: "master-retry-count", Value: "0"},
+		{Name: "slave-net-timeout", Value: "5"},
+		// Who waits for acknowledgement waits for ever, also where nobody is
+		// attached, and before anybody else sees what was written.
+		{Name: "rpl-semi-sync-master-timeout", Value: strconv.FormatUint(math.MaxUint64, 10)},
+		{Name: "rpl-semi-sync-master-wait-point", Value: "AFTER_SYNC"},
+		{Name: "rpl-semi-sync-master-wait-no-slave", Value: "ON"},
 	}
 }
 

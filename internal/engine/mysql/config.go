@@ -3,6 +3,7 @@
 package mysql
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,7 @@ func safety() []optionfile.Option {
 // commit is on the disk when the client hears of it.
 func replication() []optionfile.Option {
 	return []optionfile.Option{
+		// Each member has another one, by its start.
 		{Name: "server-id", Value: "1"},
 		{Name: "gtid-mode", Value: "ON"},
 		{Name: "enforce-gtid-consistency", Value: "ON"},
@@ -76,8 +78,21 @@ func replication() []optionfile.Option {
 		{Name: "relay-log", Value: "relay"},
 		{Name: "sync-relay-log", Value: "1"},
 		{Name: "relay-log-recovery", Value: "OFF"},
-		// Only the operator starts replication.
+		// What a start executes starts replication, with the newest password.
 		{Name: "skip-replica-start", Value: "ON"},
+		// A source that says nothing for so long is gone; it says something each
+		// second. To stop listening to it takes no longer than this, or fails.
+		{Name: "replica-net-timeout", Value: "10"},
+		{Name: "rpl-stop-replica-timeout", Value: "2"},
+		{Name: "plugin-load-add", Value: "semisync_source.so"},
+		{Name: "plugin-load-add", Value: "semisync_replica.so"},
+		{Name: "plugin-load-add", Value: "mysql_clone.so"},
+		// Where a commit waits for replicas, it waits for as long as it takes, also
+		// for the first one; and nobody sees it before. While a data directory is
+		// made, the plug-ins aren't there.
+		{Name: "loose-rpl-semi-sync-source-timeout", Value: strconv.FormatUint(math.MaxUint64, 10)},
+		{Name: "loose-rpl-semi-sync-source-wait-no-replica", Value: "ON"},
+		{Name: "loose-rpl-semi-sync-source-wait-point", Value: "AFTER_SYNC"},
 	}
 }
 

@@ -45,7 +45,10 @@ var initialiseSQL string
 // Engine is MySQL, as the planner and the renderer see it.
 type Engine struct{ catalog.Engine }
 
-var _ plan.Engine = Engine{}
+var (
+	_ plan.Engine            = Engine{}
+	_ plan.ReplicatingEngine = Engine{}
+)
 
 // New returns MySQL.
 func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypeMySQL}} }
@@ -84,3 +87,17 @@ func (Engine) Database() string { return Database }
 func (Engine) URI(host, username, password string) string {
 	return fmt.Sprintf("mysql://%s:%s@%s:%d/%s", username, password, host, Port, Database)
 }
+
+// MostAcknowledgements returns 9: all the replicas that a database can have.
+func (Engine) MostAcknowledgements() int { return v1alpha1.MaxReplicas - 1 }
+
+// DemotesAtStart returns false: a running server is told.
+func (Engine) DemotesAtStart() bool { return false }
+
+// CopiesAccounts returns false, though the server could. A primary that waits for
+// its replicas lets nobody log in while what it waits for is the change of an
+// account: not even the replica that it waits for. It would never end.
+func (Engine) CopiesAccounts() bool { return false }
+
+// Acknowledging returns ByReplica: each is told whether it acknowledges, and the primary counts.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByReplica }

@@ -116,3 +116,6 @@ func (Engine) DemotesAtStart() bool { return false }
 
 // CopiesAccounts returns false: each member has accounts of its own.
 func (Engine) CopiesAccounts() bool { return false }
+
+// Acknowledging returns ByAttachment: WAIT counts whoever is attached.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByAttachment }

@@ -23,14 +23,96 @@ make_data() {
 		--initialize-insecure --init-file=/boot/initialise.sql
 }
 
+# What the replicas of a member log in with. The server keeps 32 bytes of a
+# source's password, and the operator's may be longer: so it is made of that one,
+# which no other member is sent.
+replicator=/run/database/replicator
+{ printf 'replicator:' && cat /secrets/admin/password; } | sha256sum | cut -c 1-32 | tr -d '\n' >"$replicator"
+
+# once SQL FOLDER runs a server that nobody reaches on a data directory, to carry
+# out a file of SQL that ends it. It fails at the first error, which it says.
+once() {
+	pipe=/run/database/once
+	rm -f "$pipe"
+	mkfifo "$pipe"
+	mysqld --defaults-file=/boot/mysql.cnf --datadir="$2" --skip-networking --innodb-buffer-pool-size=32M \
+		--socket=/run/database/once.sock --pid-file=/run/database/once.pid --init-file="$1" >"$pipe" 2>&1 &
+	server=$! failed=''
+	while read -r line; do
+		case $line in
+		*'[ERROR]'*)
+			failed=yes
+			printf '%s\n' "${line##*\[ERROR\] }" >&2
+			# It would go on serving. What it has done is thrown away.
+			kill -9 "$server"
+			;;
+		esac
+	done <"$pipe"
+	wait "$server" && [ -z "$failed" ]
+}
+
+# A server of its own copies the source's data beside its own, which are empty.
+make_copier() {
+	exec mysqld --defaults-file=/boot/mysql.cnf --datadir=/data/init/copier --initialize-insecure
+}
+
+copy_source() {
+	mysqladmin --no-defaults --host="$(source_host)" --connect-timeout=2 --user=nobody ping >/dev/null 2>&1 || return 1
+	rm -rf /data/init/db
+	printf '%s\n' \
+		"SET GLOBAL clone_valid_donor_list = '$(source_host):3306';" \
+		"CLONE INSTANCE FROM replicator@'$(source_host)':3306 IDENTIFIED BY '$(cat "$replicator")' DATA DIRECTORY = '/data/init/db';" \
+		'SHUTDOWN;' >/run/database/copy.sql
+	once /run/database/copy.sql /data/init/copier
+}
+
+# The copy follows the source, and goes on doing so, whoever is there to tell it.
+# Its commits don't rest on the copy, unless the operator says so. What the source
+# may follow itself is in the copy, too.
+follow_source() {
+	printf '%s\n' 'RESET REPLICA ALL;' \
+		"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '$(source_host)', SOURCE_PORT = 3306, SOURCE_USER = 'replicator', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 1;" \
+		'SHUTDOWN;' >/run/database/follow.sql
+	once /run/database/follow.sql /data/init/db
+}
+
+# copy_data has the member's data, if there are any, give way to the primary's once
+# these are whole.
+copy_data() {
+	rm -rf /data/init /data/gone
+	mkdir /data/init
+	interruptible make_copier
+	await_source copy_source
+	interruptible follow_source
+	sync
+	[ ! -e /data/db ] || mv /data/db /data/gone
+	mv /data/init/db /data/db
+	sync
+	rm -rf /data/init /data/gone
+	grant_wish
+}
+
+# is_primary: what was promoted has written down that it takes writes.
+is_primary() {
+	[ -e "$persisted" ] && sed 's/"\(super_\)\{0,1\}read_only": {"Value": "ON"//g' "$persisted" | grep -q read_only
+}
+persisted=/data/db/mysqld-auto.cnf
+
 # A new member takes no writes, until it is promoted: the configuration says so,
 # and promotion has the server write into its data that it is otherwise.
-has_data=yes
-open_data mysql "$binary" || has_data=
+has_data=true
+open_data mysql "$binary" || has_data=false
 accept_live live.cnf takes
-if [ -z "$has_data" ]; then
+if must_copy "$has_data"; then
+	[ "$has_data" = true ] || record_version mysql "$binary"
+	copy_data
+elif [ "$has_data" = false ]; then
 	record_version mysql "$binary"
 	initialise make_data
+elif names_another_primary && is_primary; then
+	# It was replaced while it was away. It follows nobody until it has been compared.
+	rm "$persisted"
+	sync
 fi
 record_version mysql "$binary"
 
@@ -51,14 +133,35 @@ account() {
 		"GRANT $2 TO $1@'%' ${4-};"
 }
 
+# A replica goes on by itself, with the newest password, which stays in memory. One
+# that is fenced executes what it has received. See internal/dbclient/mysql.
+start_replication() {
+	printf '%s\n' \
+		"SET @start = (SELECT CASE WHEN NOT @@GLOBAL.super_read_only THEN 'DO 0' WHEN @@GLOBAL.init_replica <> '' THEN 'START REPLICA SQL_THREAD'" \
+		" ELSE \"START REPLICA USER = 'replicator' PASSWORD = '$(cat "$replicator")'\" END FROM mysql.slave_master_info WHERE Channel_name = '');" \
+		"SET @start = COALESCE(@start, 'DO 0');" \
+		'PREPARE start FROM @start;' \
+		'EXECUTE start;'
+}
+
 # Every start sets the accounts from the Secrets' files, before it serves
 # anybody. It isn't logged for other members, which have the same files. In
 # latin1 each byte is a character, so that no password is changed on its way.
 {
 	printf '%s\n' "SET SESSION sql_log_bin = OFF, sql_mode = '', character_set_client = latin1, collation_connection = latin1_bin;"
 	account operator 'ALL ON *.*' /secrets/admin/password 'WITH GRANT OPTION'
-	account replicator 'REPLICATION SLAVE, REPLICATION CLIENT, BACKUP_ADMIN ON *.*' /secrets/admin/password
+	account replicator 'REPLICATION SLAVE, REPLICATION CLIENT, BACKUP_ADMIN ON *.*' "$replicator"
 	account app 'ALL ON app.*' /secrets/auth/password
+	start_replication
 } >/run/database/accounts.sql
 
-exec mysqld --defaults-file=/boot/mysql.cnf --init-file=/run/database/accounts.sql
+# The number of the server, which no other member has.
+number=${pod##*-}
+case $number in
+0 | [1-9] | [1-9]*[0-9]) ;;
+*) number=0 ;;
+esac
+case $number in *[!0-9]* | ?????????*) number=0 ;; esac
+
+exec mysqld --defaults-file=/boot/mysql.cnf --init-file=/run/database/accounts.sql \
+	--server-id="$((number + 1))" --report-host="$pod"
