@@ -57,7 +57,7 @@ func (s server) newDatabase(t *testing.T, replicas int) *database {
 	d.members[0].WaitFor(s.Probe()...)
 	d.promote(0, plan.Acknowledgement{})
 	d.members[0].SetEnv(topology(0))
-	d.write(0, "first", "1")
+	d.write("first", "1")
 	for ordinal := 1; ordinal <= replicas; ordinal++ {
 		d.join(ordinal, topology(0))
 	}
@@ -108,11 +108,11 @@ func (d *database) clientAs(ordinal int, username, password string) *goredis.Cli
 	return client
 }
 
-// write writes to a member, which has to take it.
-func (d *database) write(ordinal int, key, value string) {
+// write writes to the first member, which has to take it.
+func (d *database) write(key, value string) {
 	d.t.Helper()
-	if err := d.client(ordinal).Set(d.t.Context(), key, value, 0).Err(); err != nil {
-		d.t.Fatalf("write %s to %s: %v", key, name(ordinal), err)
+	if err := d.client(0).Set(d.t.Context(), key, value, 0).Err(); err != nil {
+		d.t.Fatalf("write %s: %v", key, err)
 	}
 }
 

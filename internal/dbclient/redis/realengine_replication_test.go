@@ -39,7 +39,7 @@ func TestMembersFollowThePrimaryAndKeepTheirRolesOverRestarts(t *testing.T) {
 		for i, step := range steps {
 			d.killAndRestart(step.ordinal, topology(0))
 			d.await(0, "is primary after "+step.sentence, func(state plan.EngineState) bool { return state.Role == v1alpha1.MemberRolePrimary })
-			d.write(0, "key", strconv.Itoa(i))
+			d.write("key", strconv.Itoa(i))
 			for replica := 1; replica <= 2; replica++ {
 				d.awaitCurrent(replica, 0)
 				d.checkSameRows(replica, 0)
@@ -270,17 +270,17 @@ func (d *database) writeUntil(ctx context.Context, first, next int) (of writes) 
 }
 
 func TestADemotionWaitsForAReplicaThatStandsStillAndGoesOnAsBefore(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		d.members[1].Freeze()
-		d.write(0, "key", "1")
+		d.write("key", "1")
 		if err := d.operator(0).Demote(t.Context()); err == nil || !strings.Contains(err.Error(), "doesn't confirm") {
 			t.Errorf("got %v", err)
 		}
 		if state := d.state(0); state.Role != v1alpha1.MemberRolePrimary {
 			t.Errorf("it says %+v", state)
 		}
-		d.write(0, "key", "2")
+		d.write("key", "2")
 		d.members[1].Thaw()
 		eventually(t, "it is demoted", d.operator(0).Demote)
 		d.checkOrder(1, 0, plan.OrderSame)
@@ -298,7 +298,7 @@ func TestAFenceHoldsWhateverHappens(t *testing.T) {
 			d.fence(1)
 		}
 		d.await(0, "has no follower", func(state plan.EngineState) bool { return state.Replication.Followers == "" })
-		d.write(0, "later", "1")
+		d.write("later", "1")
 		for _, env := range []map[string]string{topology(0), nil} {
 			d.killAndRestart(1, env)
 			if state := d.state(1); state.Replication.Source != "" || state.Replication.IsReceiving || state.Progress.Position != "" {
@@ -334,7 +334,7 @@ func TestAPrimaryThatHearsOfTooFewReplicasTakesNoWritesAndAnswers(t *testing.T) 
 	forOneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		d.require(plan.Acknowledgement{Count: 1, Names: []string{"orders-1"}})
-		d.write(0, "key", "1")
+		d.write("key", "1")
 		d.members[1].Freeze()
 		client, accepted, began := d.client(0), 0, time.Now()
 		eventually(t, "it refuses writes", func(ctx context.Context) error {
@@ -363,7 +363,7 @@ func TestAPrimaryThatHearsOfTooFewReplicasTakesNoWritesAndAnswers(t *testing.T) 
 			t.Errorf("restarted, it answers a write with %v", err)
 		}
 		d.must("require none", d.operator(0).Require(t.Context(), plan.Acknowledgement{}))
-		d.write(0, "key", "4")
+		d.write("key", "4")
 		if state := d.state(0); state.Replication.Required != "none" {
 			t.Errorf("it says %+v", state)
 		}
@@ -447,7 +447,7 @@ func TestAPrimaryWhoseDataAreGoneStartsNoMoreAndEmptiesNobody(t *testing.T) {
 }
 
 func TestNothingIsGivenUpBeforeTheSourceAnswers(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		wish := topology(0, plan.TopologyCloneVariable, "orders-1:again")
 		for sentence, row := range map[string]struct{ away, back func() }{
@@ -500,7 +500,7 @@ func TestAnyReplicaThatIsAttachedCounts(t *testing.T) {
 		d.require(plan.Acknowledgement{Count: 1, Names: []string{"orders-1"}})
 		d.fence(1)
 		d.await(0, "has one follower", func(state plan.EngineState) bool { return state.Replication.Followers == "orders-2" })
-		d.write(0, "key", "1")
+		d.write("key", "1")
 		d.fence(2)
 		d.await(0, "has none", func(state plan.EngineState) bool { return state.Replication.Followers == "" })
 		if err := d.client(0).Set(t.Context(), "key", "2", 0).Err(); !goredis.HasErrorPrefix(err, "NOREPLICAS") {
@@ -512,7 +512,7 @@ func TestAnyReplicaThatIsAttachedCounts(t *testing.T) {
 // TestACopyThatIsBrokenOffLeavesTheFormerData kills a member in the middle of
 // loading what is to replace its data.
 func TestACopyThatIsBrokenOffLeavesTheFormerData(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		d := s.newDatabase(t, 1)
 		d.fence(1)
 		client := d.client(0)
@@ -601,25 +601,23 @@ func (d *database) fenceUnasked(ordinal int) {
 }
 
 func TestASourceThatNeverAnswersEndsTheStart(t *testing.T) {
-	if testing.Short() {
-		return // a minute
-	}
-	s := server{engine.NewValkey(), "valkey/valkey:9.1"}
-	d := s.newDatabase(t, 0)
-	member := d.join(1, topology(7))
-	eventuallyWithin(t, 4*patience, "it gives up", func(context.Context) error {
-		if member.TerminationMessage() == "" {
-			return errors.New("it still tries")
+	forNoneOrEach(t, func(t *testing.T, s server) {
+		d := s.newDatabase(t, 0)
+		member := d.join(1, topology(7))
+		eventuallyWithin(t, 4*patience, "it gives up", func(context.Context) error {
+			if member.TerminationMessage() == "" {
+				return errors.New("it still tries")
+			}
+			return nil
+		})
+		if exit := member.Wait(); exit.Code != 69 || !strings.Contains(member.TerminationMessage(), "The data of orders-7, the primary, can't be copied") {
+			t.Errorf("it ended with %d and %q", exit.Code, member.TerminationMessage())
 		}
-		return nil
 	})
-	if exit := member.Wait(); exit.Code != 69 || !strings.Contains(member.TerminationMessage(), "The data of orders-7, the primary, can't be copied") {
-		t.Errorf("it ended with %d and %q", exit.Code, member.TerminationMessage())
-	}
 }
 
 func TestReplicationGoesOnAfterTheOperatorsPasswordChanged(t *testing.T) {
-	forOneOrEach(t, func(t *testing.T, s server) {
+	forNoneOrEach(t, func(t *testing.T, s server) {
 		const changed = `another "one" \ $'x`
 		d := s.newDatabase(t, 2)
 		for _, ordinal := range []int{1, 2, 0} {
@@ -628,7 +626,7 @@ func TestReplicationGoesOnAfterTheOperatorsPasswordChanged(t *testing.T) {
 			d.members[ordinal].Restart()
 			d.members[ordinal].WaitFor(d.Probe()...)
 		}
-		d.write(0, "later", "1")
+		d.write("later", "1")
 		for replica := 1; replica <= 2; replica++ {
 			eventually(t, name(replica)+" has the row", func(ctx context.Context) error {
 				return d.client(replica).Get(ctx, "later").Err()

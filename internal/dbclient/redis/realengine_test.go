@@ -48,10 +48,19 @@ func forEveryOne(t *testing.T, test func(*testing.T, server)) { forSome(t, false
 // against the newest Valkey alone, where tests are to be short.
 func forOneOrEach(t *testing.T, test func(*testing.T, server)) {
 	if testing.Short() {
+		t.Parallel()
 		test(t, server{engine.NewValkey(), "valkey/valkey:9.1"})
 		return
 	}
 	forEach(t, test)
+}
+
+// forNoneOrEach runs a test that waits for long against every version of both
+// engines; not at all, where tests are to be short.
+func forNoneOrEach(t *testing.T, test func(*testing.T, server)) {
+	if !testing.Short() {
+		forEach(t, test)
+	}
 }
 
 func forSome(t *testing.T, isShort bool, test func(*testing.T, server)) {

@@ -50,9 +50,9 @@ is_newer() {
 
 # open_data ENGINE VERSION takes the lock on the volume, and looks at what is on
 # it: true where there are data that this version opens, false where there is
-# nothing and a database is to be made, or copied: see must_copy. Everything else ends the script. The
-# lock's descriptor is inherited through exec, so it is held while the server
-# runs; two servers on one data directory ruin it.
+# nothing and a database is to be made, or copied: see must_copy. Everything else
+# ends the script. The lock's descriptor is inherited through exec, so it is held
+# while the server runs; two servers on one data directory ruin it.
 open_data() {
 	exec 9>/data/.lock
 	flock -n 9 || refuse "$in_use" "The volume is in use by another server; this one won't start beside it."
