@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// joining ends the name under which a replica is attached whose word doesn't
-	// count: synchronous_standby_names holds names of pods, and none is like that.
-	joining = ".joining"
-
 	// sourceOptions are what a replica connects to its source with, besides where
 	// and as whom. The password lies in a file that the boot script writes; it is
 	// proven, and told to nobody. The boot script's own differ in nothing.
@@ -26,35 +22,25 @@ const (
 var (
 	// dnsName is what needs no quoting anywhere below.
 	dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-	// hostPart and namePart find parts of what conninfo writes.
+	// hostPart finds the source in what conninfo writes.
 	hostPart = regexp.MustCompile(`(?:^| )host=(\S*)`)
-	namePart = regexp.MustCompile(`(?:^| )application_name=(\S*)`)
 	// required is what synchronousNames writes.
 	required = regexp.MustCompile(`^ANY ([1-9][0-9]{0,3}) \(("[-a-z0-9.]+"(?:, "[-a-z0-9.]+")*)\)$`)
 )
 
-// conninfo is how a replica, whose pod has that name, connects to its source.
+// conninfo is how a replica, whose pod has that name, connects to its source. The
+// source knows by that name whether its commits rest on the replica: who isn't named
+// there has no say, and nothing else is to be told to the replica.
 func conninfo(name string, source plan.Source) (string, error) {
 	if !dnsName.MatchString(source.Host) || !dnsName.MatchString(name) || source.Port <= 0 {
 		return "", &dbclient.Refusal{Reason: "the source or the member has a name that can't be in the network"}
-	}
-	if !source.Acknowledges {
-		name += joining
 	}
 	return fmt.Sprintf("host=%s port=%d %s application_name=%s", source.Host, source.Port, sourceOptions, name), nil
 }
 
 // hostOf returns the host that conninfo names; "" if there is none.
-func hostOf(conninfo string) string { return submatch(hostPart, conninfo) }
-
-// acknowledges tells whether a source's commits may rest on whom that connects.
-func acknowledges(conninfo string) bool {
-	name := submatch(namePart, conninfo)
-	return name != "" && !strings.HasSuffix(name, joining)
-}
-
-func submatch(pattern *regexp.Regexp, text string) string {
-	if found := pattern.FindStringSubmatch(text); found != nil {
+func hostOf(conninfo string) string {
+	if found := hostPart.FindStringSubmatch(conninfo); found != nil {
 		return found[1]
 	}
 	return ""
@@ -65,7 +51,7 @@ func submatch(pattern *regexp.Regexp, text string) string {
 func followers(attached []string) string {
 	var names []string
 	for _, name := range attached {
-		if name = strings.TrimSuffix(name, joining); dnsName.MatchString(name) && name != applicationName {
+		if dnsName.MatchString(name) && name != applicationName {
 			names = append(names, name)
 		}
 	}

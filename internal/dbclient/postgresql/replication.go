@@ -104,7 +104,7 @@ func (c *Connection) replicationState(ctx context.Context, row []string, state *
 		return c.primaryProgress(ctx, a, &state.Progress)
 	}
 	source := hostOf(a.conninfo)
-	state.Replication.Source, state.Replication.Acknowledges = source, acknowledges(a.conninfo)
+	state.Replication.Source, state.Replication.Acknowledges = source, source != ""
 	state.Replication.IsReceiving = a.isReceiving()
 	state.Progress.IsDrained, state.Progress.Lag = a.isDrained(), -1
 	if a.isReceiving() && a.knowsSourceEnd {

@@ -56,20 +56,19 @@ func TestAnAnswerTellsWhetherAReplicaReceivesAndIsDrained(t *testing.T) {
 }
 
 func TestWhatAReplicaConnectsWithNamesItAndItsSource(t *testing.T) {
-	source := plan.Source{Member: "orders-0", Host: "orders-0.orders-members.ns.svc", Port: 5432, Acknowledges: true}
-	for _, source.Acknowledges = range []bool{true, false} {
-		text, err := conninfo("orders-1", source)
-		if err != nil || hostOf(text) != source.Host || acknowledges(text) != source.Acknowledges {
-			t.Errorf("%q (%v) names %q, and acknowledges: %t", text, err, hostOf(text), acknowledges(text))
-		}
-		if name := submatch(namePart, text); followers([]string{name}) != "orders-1" || len(name) > 63 {
-			t.Errorf("its source knows it as %q", name)
-		}
-		if strings.ContainsAny(text, `'"\`) || strings.Contains(text, "password") {
-			t.Errorf("%q has to be quoted, or holds a password", text)
-		}
+	source := plan.Source{Member: "orders-0", Host: "orders-0.orders-members.ns.svc", Port: 5432}
+	text, err := conninfo("orders-1", source)
+	if err != nil || hostOf(text) != source.Host || !strings.HasSuffix(text, " application_name=orders-1") {
+		t.Errorf("%q (%v) names %q", text, err, hostOf(text))
 	}
-	if hostOf("") != "" || acknowledges("") || acknowledges("host=a") {
+	if strings.ContainsAny(text, `'"\`) || strings.Contains(text, "password") {
+		t.Errorf("%q has to be quoted, or holds a password", text)
+	}
+	source.Acknowledges = true
+	if again, err := conninfo("orders-1", source); again != text || err != nil {
+		t.Errorf("%q, and one whose word counts connects with %q (%v)", text, again, err)
+	}
+	if hostOf("") != "" || hostOf("ghost=a") != "" {
 		t.Error("nobody is a source")
 	}
 	for sentence, wrong := range map[string]struct {
@@ -92,7 +91,7 @@ func TestWhatAReplicaConnectsWithNamesItAndItsSource(t *testing.T) {
 }
 
 func TestFollowersAreThoseThatAreCalledLikePods(t *testing.T) {
-	got := followers([]string{"orders-2.joining", "database-manager", "orders-1", "pg_basebackup", "", "orders-1", "walreceiver x", "pg_rewind"})
+	got := followers([]string{"orders-2", "database-manager", "orders-1", "pg_basebackup", "", "orders-1", "walreceiver x", "pg_rewind"})
 	if got != "orders-1,orders-2" {
 		t.Errorf("got %q", got)
 	}

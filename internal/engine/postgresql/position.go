@@ -118,3 +118,6 @@ func (Engine) DemotesAtStart() bool { return true }
 
 // CopiesAccounts is true: a replica is a copy, block for block.
 func (Engine) CopiesAccounts() bool { return true }
+
+// Acknowledging returns ByName: the primary knows whom it waits for.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByName }
