@@ -141,8 +141,6 @@ func TestAMemberThatIsEndedWhileItGivesUpItsDataGoesOnTheNextTime(t *testing.T) 
 	}
 
 	// One that is of another cluster can't be rewound, and is copied whole.
-	stranger := newMember(t, "17")
-	stranger.Data = c.members[1].DataFolder()
 	c.members[1].Delete(0)
 	c.members[1].LoseVolume()
 	c.members[1].SetEnv(topologyOf(plan.TopologyNew, ""))

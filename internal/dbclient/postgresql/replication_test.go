@@ -13,15 +13,17 @@ import (
 	"coolops.cn/database-manager/internal/plan"
 )
 
-// replicaRow is what a replica answers that streams, with columns changed in turn:
-// their numbers and what is in them.
-func replicaRow(changes ...any) []string {
+// columns are those of an answer that differ, by their numbers.
+type columns map[int]string
+
+// replicaRow is what a replica answers that streams, but for some columns.
+func replicaRow(others columns) []string {
 	row := []string{
 		"0/5000000", "", "RecoveryWalStream", "f", "0/5000000", "host=orders-0.members.ns.svc port=5432 application_name=orders-1",
 		"", "database-manager,orders-2", "17", "streaming", "orders-0.members.ns.svc", "0/5000000",
 	}
-	for i := 0; i+1 < len(changes); i += 2 {
-		row[changes[i].(int)] = changes[i+1].(string)
+	for i, value := range others {
+		row[i] = value
 	}
 	return row
 }
@@ -32,19 +34,19 @@ func TestAnAnswerTellsWhetherAReplicaReceivesAndIsDrained(t *testing.T) {
 		isReceiving, isDraind bool
 		failure               string
 	}{
-		"it streams, and has executed all":                {replicaRow(), true, true, ""},
-		"it streams, and hasn't executed all":             {replicaRow(4, "0/5000010"), true, false, ""},
-		"it streams from a former source":                 {replicaRow(10, "orders-9.members.ns.svc"), false, true, "it isn't connected to its source"},
-		"it begins to connect":                            {replicaRow(9, "starting", 10, ""), false, true, "it isn't connected to its source"},
-		"its source has nothing more on that timeline":    {replicaRow(9, "waiting", 2, exhausted), false, true, "it isn't connected to its source"},
-		"its source is gone":                              {replicaRow(8, "", 9, "", 10, "", 2, exhausted), false, true, "it isn't connected to its source"},
-		"half a change is the last that it received":      {replicaRow(8, "", 4, "0/5000010", 2, exhausted), false, true, "it isn't connected to its source"},
-		"half a change, and the process still reads":      {replicaRow(8, "", 4, "0/5000010", 2, ""), false, false, "it isn't connected to its source"},
-		"it was just started, and reads what it has":      {replicaRow(8, "", 4, "", 2, "", 5, ""), false, false, ""},
-		"it was started, has read all, and follows none":  {replicaRow(8, "", 4, "", 2, exhausted, 5, ""), false, true, ""},
-		"it was told to stop executing":                   {replicaRow(3, "t", 4, "0/5000010"), true, false, "it has stopped executing what it receives, until it is restarted with as much room as its source has, or told to go on"},
-		"it is fenced, and its receiver is still there":   {replicaRow(5, ""), false, true, ""},
-		"it is fenced, and has executed all it had by it": {replicaRow(5, "", 8, "", 9, "", 10, "", 2, exhausted), false, true, ""},
+		"it streams, and has executed all":                {replicaRow(nil), true, true, ""},
+		"it streams, and hasn't executed all":             {replicaRow(columns{4: "0/5000010"}), true, false, ""},
+		"it streams from a former source":                 {replicaRow(columns{10: "orders-9.members.ns.svc"}), false, true, "it isn't connected to its source"},
+		"it begins to connect":                            {replicaRow(columns{9: "starting", 10: ""}), false, true, "it isn't connected to its source"},
+		"its source has nothing more on that timeline":    {replicaRow(columns{9: "waiting", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"its source is gone":                              {replicaRow(columns{8: "", 9: "", 10: "", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"half a change is the last that it received":      {replicaRow(columns{8: "", 4: "0/5000010", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"half a change, and the process still reads":      {replicaRow(columns{8: "", 4: "0/5000010", 2: ""}), false, false, "it isn't connected to its source"},
+		"it was just started, and reads what it has":      {replicaRow(columns{8: "", 4: "", 2: "", 5: ""}), false, false, ""},
+		"it was started, has read all, and follows none":  {replicaRow(columns{8: "", 4: "", 2: exhausted, 5: ""}), false, true, ""},
+		"it was told to stop executing":                   {replicaRow(columns{3: "t", 4: "0/5000010"}), true, false, "it has stopped executing what it receives, until it is restarted with as much room as its source has, or told to go on"},
+		"it is fenced, and its receiver is still there":   {replicaRow(columns{5: ""}), false, true, ""},
+		"it is fenced, and has executed all it had by it": {replicaRow(columns{5: "", 8: "", 9: "", 10: "", 2: exhausted}), false, true, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := parseAnswer(row.answer)
