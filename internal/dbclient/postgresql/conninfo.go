@@ -38,7 +38,7 @@ func conninfo(name string, source plan.Source) (string, error) {
 
 // hostOf returns the host that conninfo names; "" if there is none.
 func hostOf(conninfo string) string {
-	for _, option := range strings.Fields(conninfo) {
+	for option := range strings.FieldsSeq(conninfo) {
 		if host, isHost := strings.CutPrefix(option, "host="); isHost {
 			return host
 		}

@@ -166,6 +166,27 @@ func TestAReplicaIsCurrentWhileItKeepsUp(t *testing.T) {
 	}
 }
 
+func TestASourceThatRestsIsTakenToHaveNothingMore(t *testing.T) {
+	var p pace
+	start := time.Unix(0, 0)
+	for _, l := range []struct {
+		after     time.Duration
+		lag       time.Duration
+		isCurrent bool
+	}{{0, -1, false}, {silence / 2, -1, false}, {silence, 0, true}, {time.Minute, 0, true}} {
+		if lag := p.hearNothing(start.Add(l.after), 5); lag != l.lag || p.isCurrent != l.isCurrent {
+			t.Errorf("after %s the lag is %s, current %t", l.after, lag, p.isCurrent)
+		}
+	}
+	if lag := p.see(start.Add(time.Minute), 7, 5); lag != 0 || !p.isCurrent {
+		t.Errorf("when it speaks, the lag is %s, current %t", lag, p.isCurrent)
+	}
+	p.lose()
+	if lag := p.hearNothing(start.Add(time.Hour), 5); lag != -1 || p.isCurrent {
+		t.Errorf("connected anew, the lag is %s, current %t", lag, p.isCurrent)
+	}
+}
+
 func TestALongLagIsRememberedInLittleRoom(t *testing.T) {
 	var p pace
 	var lag time.Duration
