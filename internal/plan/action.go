@@ -15,7 +15,7 @@ import (
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
-// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindSecret,
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindClaim, FindSecret,
 // ConfirmGone, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
 // Evict, Orphan or Delete.
 type Action interface {
@@ -53,6 +53,10 @@ type Adopt struct {
 // UseClaim looks, live, at a volume claim that the workload is about to mount,
 // adopts it if it is adoptable, and refuses it if it is somebody else's.
 type UseClaim struct{ Claim Child }
+
+// FindClaim looks, live, for a volume claim of ours that no watch shows, and puts
+// its labels back. One that isn't there, or isn't ours, is left alone.
+type FindClaim struct{ Claim Child }
 
 // FindSecret looks, live, for a Secret of the user's that no watch shows, to say
 // whether it is missing or only lacks its label.
@@ -152,6 +156,7 @@ func (Apply) isAction()       {}
 func (Adopt) isAction()       {}
 func (UseClaim) isAction()    {}
 func (ConfirmGone) isAction() {}
+func (FindClaim) isAction()   {}
 func (FindSecret) isAction()  {}
 func (Promote) isAction()     {}
 func (Demote) isAction()      {}
@@ -207,6 +212,9 @@ func (a Require) String() string {
 func (a Label) String() string {
 	return "label Pod " + a.Pod.Name + " as " + cmp.Or(string(a.Role), "nothing")
 }
+
+// String describes the action, for logs.
+func (a FindClaim) String() string { return "look for " + a.Claim.String() }
 
 // String describes the action, for logs.
 func (a FindSecret) String() string { return "look for Secret " + a.Name }

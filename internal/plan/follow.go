@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -95,7 +96,7 @@ func (g group) acknowledge(m *move, primary *peer, wanted []TopologyMember) {
 		m.topology = weakest
 		return
 	}
-	if required := g.required(target.Members); primary.replication.Required != required.String() {
+	if required := g.required(target.Members); waitsFor(primary) != required.String() {
 		if g.canRequire(primary, target) {
 			m.actions = append(m.actions, Require{Server: primary.server, Required: required})
 			m.isUrgent, m.wait = true, urgently
@@ -141,7 +142,7 @@ func (g group) nextMembers() []TopologyMember {
 // it has never waited, enough have to be there, so that a database that is still
 // being made takes writes.
 func (g group) canRequire(primary *peer, target Topology) bool {
-	if target.Required == 0 || primary.replication.Required != (Acknowledgement{}).String() {
+	if target.Required == 0 || waitsFor(primary) != (Acknowledgement{}).String() {
 		return true
 	}
 	current := 0
@@ -151,6 +152,11 @@ func (g group) canRequire(primary *peer, target Topology) bool {
 		}
 	}
 	return current >= target.Required
+}
+
+// waitsFor is what the primary waits for, by its own account.
+func waitsFor(primary *peer) string {
+	return cmp.Or(primary.replication.Required, (Acknowledgement{}).String())
 }
 
 // isDetached tells whether nobody acknowledges any more that isn't named in target.

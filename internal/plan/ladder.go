@@ -164,13 +164,33 @@ func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // ensureClaims keeps what the claims say of their data, from the moment on that
 // there are any. Claims that don't exist are the business of the workload's own
-// controller.
+// controller; but one that isn't seen where there is to be one may have lost the
+// label by which it is watched.
 func ensureClaims(plan *Plan, snapshot Snapshot, desired Desired) bool {
-	if desired.Topology.State != TopologyInitialized {
-		return false
-	}
+	isInitialized := desired.Topology.State == TopologyInitialized
 	for _, claim := range desired.Claims {
-		if snapshot.Objects[claim.Ref] != nil && plan.ensure(snapshot, desired, claim) {
+		switch {
+		case snapshot.Objects[claim.Ref] == nil:
+			if snapshot.hasWorkload() && (isInitialized && desired.Topology.holds(claim.Name) || snapshot.isMounted(claim.Name)) {
+				plan.Actions = append(plan.Actions, FindClaim{Claim: claim})
+			}
+		case isInitialized && plan.ensure(snapshot, desired, claim):
+			return true
+		}
+	}
+	return false
+}
+
+// hasWorkload tells whether there is a workload of ours that stays.
+func (s Snapshot) hasWorkload() bool {
+	workload := s.Objects[s.workloadRef()]
+	return workload != nil && s.isControlled(workload) && workload.GetDeletionTimestamp() == nil
+}
+
+// isMounted tells whether a member runs on the volume claim, so that it exists.
+func (s Snapshot) isMounted(claim string) bool {
+	for _, member := range s.Members {
+		if ClaimName(member.Pod.Name) == claim && IsStarted(member.Pod) {
 			return true
 		}
 	}

@@ -56,31 +56,28 @@ func Report(snapshot Snapshot, desired Desired, plan Plan, outcome Outcome, now 
 
 // parameters says what became of those that the spec sets.
 func (s Snapshot) parameters(desired Desired) []v1alpha1.ParameterStatus {
+	hasFiles := make([]bool, len(s.Members))
+	for i, member := range s.Members {
+		mounted := map[string]bool{}
+		addConfigs(mounted, member.Pod.Spec)
+		hasFiles[i] = mounted[desired.ConfigName]
+	}
 	var states []v1alpha1.ParameterStatus
 	for _, parameter := range desired.Parameters {
 		state := v1alpha1.ParameterStatus{Name: parameter.Name, Change: v1alpha1.ParameterChangeRestart, InEffect: len(s.Members) > 0}
 		if parameter.IsLive {
 			state.Change = v1alpha1.ParameterChangeLive
 		}
-		for _, member := range s.Members {
-			state.InEffect = state.InEffect && s.hasInEffect(member, parameter, desired)
+		for i, member := range s.Members {
+			hasIt := hasFiles[i]
+			if parameter.IsLive {
+				hasIt = member.Probe.Settings[parameter.Name] == desired.Live[parameter.Name]
+			}
+			state.InEffect = state.InEffect && member.Probe.Answers && hasIt
 		}
 		states = append(states, state)
 	}
 	return states
-}
-
-// hasInEffect tells whether a member runs with the wanted value of a parameter.
-func (s Snapshot) hasInEffect(member Member, parameter Parameter, desired Desired) bool {
-	if !member.Probe.Answers {
-		return false
-	}
-	if parameter.IsLive {
-		return ParseSettings(member.Probe.Engine.Settings)[parameter.Name] == desired.Live[parameter.Name]
-	}
-	mounted := map[string]bool{}
-	addConfigs(mounted, member.Pod.Spec)
-	return mounted[desired.ConfigName]
 }
 
 // Selector returns the label query that selects the members' pods.

@@ -89,6 +89,8 @@ type Probe struct {
 	At time.Time
 	// Failure says why the engine doesn't answer.
 	Failure string
+	// Settings are those of the last answer, by name; none if it tells none.
+	Settings Settings
 	// Engine is the last answer.
 	Engine EngineState
 }

@@ -32,6 +32,12 @@ func (t Topology) has(p *peer) bool {
 	return slices.Contains(t.Members, TopologyMember{Name: p.name(), Holder: p.holder})
 }
 
+// holds tells whether a volume claim is that of a member that is named, or may be
+// where nobody is.
+func (t Topology) holds(claim string) bool {
+	return t.Primary == "" || claim == ClaimName(t.Primary) || slices.ContainsFunc(t.Members, func(named TopologyMember) bool { return claim == ClaimName(named.Name) })
+}
+
 // succeeded is the topology after a failover. It names the members that were
 // fenced, which have nothing that the successor lacks, or, if there is no other,
 // the former primary: a database of two waits for it to return. How many of them

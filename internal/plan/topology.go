@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,22 +95,30 @@ const (
 // TopologyName is the name of the ConfigMap with the topology.
 func TopologyName(stem string) string { return stem + "-topology" }
 
-// Data is the content of the ConfigMap.
+// Data is the content of the ConfigMap. What only several members have is absent
+// where there is none of it.
 func (t Topology) Data() map[string]string {
-	return map[string]string{
+	data := map[string]string{
 		TopologyStateKey:   string(t.State),
 		topologyEpochKey:   strconv.FormatInt(t.Epoch, 10),
 		topologyDataIDKey:  t.DataID,
 		topologyPrimaryKey: t.Primary,
 		topologyHolderKey:  string(t.Holder),
 
-		topologyMembersKey:     joinPairs(t.Members),
-		topologyRequiredKey:    strconv.Itoa(t.Required),
-		topologyHandingOverKey: strconv.FormatBool(t.IsHandingOver),
-
 		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
-		TopologyClonesKey:          joinClones(t.Clones),
 	}
+	for key, value := range map[string]string{topologyMembersKey: joinPairs(t.Members), TopologyClonesKey: joinClones(t.Clones)} {
+		if value != "" {
+			data[key] = value
+		}
+	}
+	if t.Required > 0 {
+		data[topologyRequiredKey] = strconv.Itoa(t.Required)
+	}
+	if t.IsHandingOver {
+		data[topologyHandingOverKey] = strconv.FormatBool(true)
+	}
+	return data
 }
 
 func (t Topology) startsAsPrimary() string {
@@ -229,7 +238,9 @@ func (s Snapshot) rebuildTopology(dataID string) Topology {
 func (s Snapshot) hasSignOfData() bool {
 	for ref, object := range s.Objects {
 		isMarked := object.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
-		if ref.Kind == KindVolumeClaim && isMarked && object.GetLabels()[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+		// One that names no engine has lost a label.
+		engine := object.GetLabels()[v1alpha1.LabelEngine]
+		if ref.Kind == KindVolumeClaim && isMarked && (engine == "" || engine == string(s.Database.Spec.DBType)) {
 			return true
 		}
 	}
@@ -280,6 +291,20 @@ func (s Snapshot) holderOf(member Member) types.UID {
 
 // ClaimName returns the name of the volume claim of a StatefulSet's pod.
 func ClaimName(pod string) string { return DataVolume + "-" + pod }
+
+// ClaimStem is the inverse of ClaimName: the stem of the database whose pod, by
+// its name, has this volume claim; empty if none has.
+func ClaimStem(claim string) string {
+	pod, hasPrefix := strings.CutPrefix(claim, ClaimName(""))
+	last := strings.LastIndex(pod, "-")
+	if !hasPrefix || last < 0 {
+		return ""
+	}
+	if _, err := strconv.ParseUint(pod[last+1:], 10, 16); err != nil {
+		return ""
+	}
+	return pod[:last]
+}
 
 // DataVolume is the name of the data volume, and the first part of its claim's.
 const DataVolume = "data"

@@ -41,10 +41,10 @@ func configure(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // unlike returns the settings that the member is known to have otherwise.
 func (m Member) unlike(wanted Settings) Settings {
-	if !m.Probe.Answers || m.Probe.Engine.Settings == "" {
+	if !m.Probe.Answers || len(m.Probe.Settings) == 0 {
 		return nil
 	}
-	return wanted.Without(ParseSettings(m.Probe.Engine.Settings))
+	return wanted.Without(m.Probe.Settings)
 }
 
 // growClaims asks for larger volumes. It doesn't ask how the members are: a full

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
 )
@@ -97,7 +98,8 @@ func (c *Controller) openDatabases(namespace string, factory externalversions.Sh
 func (c *Controller) openChildren(namespace string, factory informers.SharedInformerFactory) error {
 	core, apps := factory.Core().V1(), factory.Apps().V1()
 	return errors.Join(
-		open(c, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"), childHandler[*corev1.PersistentVolumeClaim](c)),
+		kit.Open(c.caches.View, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"),
+			cache.TypedIndexers[*corev1.PersistentVolumeClaim]{byStem: claimStems}, c.onClaim),
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
 		open(c, &c.caches.disruptionBudgets, namespace, factory.Policy().V1().PodDisruptionBudgets().TypedInformer(), policyv1.Resource("poddisruptionbudgets"), childHandler[*policyv1.PodDisruptionBudget](c)),
@@ -114,6 +116,16 @@ func open[T kit.Object](c *Controller, into *kit.Cache[T], namespace string, inf
 	return kit.Open(c.caches.View, into, namespace, informer, resource, cache.TypedIndexers[T]{byStem: func(child T) ([]string, error) {
 		return []string{stemKey(child.GetNamespace(), child.GetLabels()[v1alpha1.LabelStem])}, nil
 	}}, notify)
+}
+
+// claimStems finds a claim by its name, too: it is where the data are, and its
+// labels may have been changed by hand.
+func claimStems(claim *corev1.PersistentVolumeClaim) ([]string, error) {
+	stems := []string{stemKey(claim.Namespace, claim.Labels[v1alpha1.LabelStem])}
+	if byName := stemKey(claim.Namespace, plan.ClaimStem(claim.Name)); byName != stems[0] {
+		stems = append(stems, byName)
+	}
+	return stems, nil
 }
 
 // childHandler is the handler of a type about which nothing is remembered.

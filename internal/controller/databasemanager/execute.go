@@ -70,7 +70,7 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot
 // 0 if it changed something.
 func detailOf(action plan.Action) int {
 	switch action.(type) {
-	case plan.UseClaim, plan.ConfirmGone, plan.FindSecret:
+	case plan.UseClaim, plan.ConfirmGone, plan.FindClaim, plan.FindSecret:
 		return 2
 	default:
 		return 0
@@ -138,6 +138,8 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.adopt(ctx, action.Child, action.UID, action.FormerOwner)
 	case plan.UseClaim:
 		return e.useClaim(ctx, action.Claim)
+	case plan.FindClaim:
+		return e.findClaim(ctx, action.Claim)
 	case plan.FindSecret:
 		return e.findSecret(ctx, action)
 	case plan.ConfirmGone:
@@ -264,6 +266,24 @@ func (e *execution) useClaim(ctx context.Context, claim plan.Child) error {
 		return nil
 	}
 	return e.adopt(ctx, claim, live.GetUID(), verdict.FormerOwner)
+}
+
+// findClaim looks for a claim that no watch shows, and, if it is ours, puts back
+// what it has lost.
+func (e *execution) findClaim(ctx context.Context, claim plan.Child) error {
+	err := e.applyAs(ctx, claim, kit.Expected{}, "")
+	_, isForeign := errors.AsType[*plan.Problem](err)
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, kit.ErrChanged):
+		// It isn't there, or is going, or a watch is about to show it.
+		return nil
+	case isForeign:
+		return e.claimant.Unlabelled(claim.Ref)
+	case err != nil:
+		return err
+	}
+	klog.FromContext(ctx).Info("Put the labels of a volume claim back", "claim", claim.Name)
+	return nil
 }
 
 // confirmGone looks, live, whether a pod is gone. One that has ended for good

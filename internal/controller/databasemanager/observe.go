@@ -226,6 +226,7 @@ func (c *Controller) answer(key cache.ObjectName, pod types.UID) plan.Probe {
 		Answers:       answer.Answers && !answer.State.IsLoading,
 		Since:         answer.Since,
 		At:            answer.LastAnswer,
+		Settings:      plan.ParseSettings(answer.State.Settings),
 		Engine:        answer.State,
 	}
 	if answer.Failure != nil {

@@ -51,6 +51,9 @@ type dialect struct {
 	superReadOnly string
 	// replicates is how the engine replicates.
 	replicates replicates
+	// settles tells whether a replica is current only once it has been receiving for
+	// a while.
+	settles bool
 	// account is an expression with one placeholder, for an account's name: all
 	// that is to be known of the account's password, or NULL.
 	account string
@@ -91,7 +94,7 @@ func mariaDB() dialect {
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
 			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
-		replicates:  mariaDBReplicates{},
+		replicates:  mariaDBReplicates{}, settles: true,
 
 		account: mariaDBAccount, hasPassword: mariaDBHasPassword, verifier: mariaDBVerifier,
 		setVerifier: `ALTER USER ?@'%' IDENTIFIED VIA mysql_native_password USING ? REQUIRE NONE PASSWORD EXPIRE NEVER ACCOUNT UNLOCK`,
@@ -107,11 +110,17 @@ type Connection struct {
 	state      string
 	parameters []string
 
-	// mu guards what was found of the application's account, which the account
-	// had then.
+	// mu guards what follows. What was found of the application's account goes with
+	// what the account was then.
 	mu       sync.Mutex
 	account  string
 	password plan.PasswordState
+	// stands tells whether commits waited the last time, though replicas were there
+	// that acknowledge, and how many had been acknowledged by then.
+	stands       bool
+	acknowledged float64
+
+	settling settling
 }
 
 var _ dbclient.Connection = (*Connection)(nil)
@@ -196,7 +205,13 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	state, err := c.ask(ctx, c.parameters)
 	if errors.Is(err, errNoVariable) && len(c.parameters) > 0 {
 		c.askFor(nil)
-		return c.ask(ctx, nil)
+		state, err = c.ask(ctx, nil)
+	}
+	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
+		attendant.attend(ctx, c)
+	}
+	if c.dialect.settles {
+		state.Replication.IsCurrent = c.settling.isCurrent(state, err, time.Now())
 	}
 	return state, err
 }

@@ -142,17 +142,24 @@ func (c *cluster) promote(r running, count int) {
 	})
 }
 
-func (c *cluster) require(r running, count int) {
+// require has the primary wait for one acknowledgement.
+func (c *cluster) require(r running) {
 	c.t.Helper()
 	c.do("require", r, func(ctx context.Context, connection *Connection) error {
-		return connection.Require(ctx, plan.Acknowledgement{Count: count})
+		return connection.Require(ctx, plan.Acknowledgement{Count: 1})
 	})
 }
 
 // awaitState waits until what a member says of itself is so.
-func (c *cluster) awaitState(r running, what string, isSo func(plan.EngineState) bool) (state plan.EngineState) {
+func (c *cluster) awaitState(r running, what string, isSo func(plan.EngineState) bool) {
 	c.t.Helper()
-	connection := c.operator(r)
+	c.awaitStateBy(c.operator(r), r, what, isSo)
+}
+
+// awaitStateBy is awaitState over a connection that there is.
+func (c *cluster) awaitStateBy(connection *Connection, r running, what string, isSo func(plan.EngineState) bool) {
+	c.t.Helper()
+	var state plan.EngineState
 	var err error
 	defer func() {
 		if c.t.Failed() {
@@ -163,15 +170,14 @@ func (c *cluster) awaitState(r running, what string, isSo func(plan.EngineState)
 		state, err = connection.State(c.t.Context())
 		return err == nil && isSo(state)
 	})
-	return state
 }
 
-// isCurrent waits until a member follows another one and has all that it has.
-func (c *cluster) isCurrent(r, source running) {
+// hasAll waits until a member follows another one and has all that it has.
+func (c *cluster) hasAll(r, source running) {
 	c.t.Helper()
 	want := c.state(source)
 	c.awaitState(r, "has all that "+source.Name()+" has", func(state plan.EngineState) bool {
-		return state.Replication.Source == source.Host() && state.Replication.IsReceiving && state.Replication.IsCurrent && state.Progress.IsDrained &&
+		return state.Replication.Source == source.Host() && state.Replication.IsReceiving && state.Progress.IsDrained &&
 			c.order(state, want).Has()
 	})
 }

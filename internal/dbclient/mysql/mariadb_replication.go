@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -25,9 +26,10 @@ const (
 // replicator is the account that members copy from each other with.
 const replicator = "replicator"
 
-// demoteLimit is how long a primary may take to stop taking writes: as long as
-// the session waits for a lock, and some more.
-const demoteLimit = 1500 * time.Millisecond
+// stopLimit is how long a member may take to stop: a primary to take writes, for
+// which it waits as long as for a lock, which is a second; and a replica to receive,
+// which gives its source a second to hear of it.
+const stopLimit = 1500 * time.Millisecond
 
 // lockTimeout is the error for a lock that isn't to be had.
 const lockTimeout = 1205
@@ -101,13 +103,21 @@ const mariaDBColumns = `ALTER TABLE database_manager.member ADD COLUMN IF NOT EX
 	`ADD COLUMN IF NOT EXISTS port INT UNSIGNED NOT NULL DEFAULT 3306, ADD COLUMN IF NOT EXISTS acknowledges BOOLEAN NOT NULL DEFAULT 0, ` +
 	`ADD COLUMN IF NOT EXISTS required INT UNSIGNED NOT NULL DEFAULT 0`
 
+// stopReception stops the thread that receives.
+func (mariaDBReplicates) stopReception(ctx context.Context, c *Connection) error {
+	return callWithin(ctx, stopLimit, func(ctx context.Context) error {
+		_, err := c.db.ExecContext(ctx, "STOP SLAVE IO_THREAD")
+		return err
+	})
+}
+
 // stopReceiving has the member receive nothing any more, and looks what it has
 // then: an error if it hasn't executed that.
 func (r mariaDBReplicates) stopReceiving(ctx context.Context, c *Connection, member mariaDBMember) error {
 	if member.slave == nil {
 		return nil
 	}
-	if err := r.do(ctx, c, "STOP SLAVE IO_THREAD"); err != nil {
+	if err := r.stopReception(ctx, c); err != nil {
 		return err
 	}
 	stopped, err := r.look(ctx, c)
@@ -203,7 +213,7 @@ func (r mariaDBReplicates) follow(ctx context.Context, c *Connection, source pla
 		return errIsPrimary
 	}
 	row := mariaDBRole{role: roleReplica, host: source.Host, port: source.Port, acknowledges: source.Acknowledges}
-	isSame := member.slave["Master_Host"] == source.Host && member.slave["Master_Port"] == fmt.Sprint(source.Port) && !member.isPoised()
+	isSame := member.slave["Master_Host"] == source.Host && member.slave["Master_Port"] == strconv.Itoa(int(source.Port)) && !member.isPoised()
 	attends := member.slave["Slave_IO_Running"] != "No"
 	if isSame && member.isExecuting() {
 		return r.attend(ctx, c, row, member)
@@ -231,7 +241,10 @@ func (r mariaDBReplicates) attend(ctx context.Context, c *Connection, row mariaD
 		return err
 	}
 	if member.acknowledges != row.acknowledges {
-		if err := r.do(ctx, c, "STOP SLAVE IO_THREAD", acknowledging(row.acknowledges)); err != nil {
+		if err := r.stopReception(ctx, c); err != nil {
+			return err
+		}
+		if err := r.do(ctx, c, acknowledging(row.acknowledges)); err != nil {
 			return err
 		}
 	}
@@ -277,7 +290,7 @@ func (r mariaDBReplicates) fence(ctx context.Context, c *Connection) error {
 		return err
 	}
 	if member.slave != nil {
-		if err := r.do(ctx, c, "STOP SLAVE IO_THREAD"); err != nil {
+		if err := r.stopReception(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -295,7 +308,7 @@ func (r mariaDBReplicates) demote(ctx context.Context, c *Connection) error {
 	}
 	if !member.isReadOnly {
 		isBlocked := false
-		err := callWithin(ctx, demoteLimit, func(ctx context.Context) error {
+		err := callWithin(ctx, stopLimit, func(ctx context.Context) error {
 			_, err := c.db.ExecContext(ctx, "SET GLOBAL read_only = ON")
 			var answer *driver.MySQLError
 			isBlocked = errors.As(err, &answer) && answer.Number == lockTimeout

@@ -10,9 +10,15 @@ import (
 	"strings"
 	"time"
 
-	engine "coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+// The source of a member that follows nobody and yet takes no writes, as the boot
+// script has it, too: nothing ever listens there.
+const (
+	nowhereHost = "127.0.0.1"
+	nowherePort = "1"
 )
 
 // failureAfter is how long a replica may be without its source before that is a
@@ -79,7 +85,7 @@ func (i info) isLoading() bool { return i["loading"] == "1" }
 // source is the host that the member is told to copy from; empty if that is
 // nowhere, and of a primary.
 func (i info) source() string {
-	if net.JoinHostPort(i["master_host"], i["master_port"]) == net.JoinHostPort(engine.Nowhere, strconv.Itoa(engine.NowherePort)) {
+	if i["master_host"] == nowhereHost && i["master_port"] == nowherePort {
 		return ""
 	}
 	return i["master_host"]
@@ -146,19 +152,27 @@ func (i info) knowsPosition() bool {
 }
 
 // position is the member's, in the form in which the engine compares it; empty if
-// it doesn't know.
+// it doesn't know: the history that it is in, and how far, and then, if it left
+// another one for that, which it was, and where. "HISTORY:OFFSET,HISTORY:OFFSET".
 func (i info) position() string {
 	offset, err := strconv.ParseUint(i["master_repl_offset"], 10, 63)
-	if err != nil || !i.knowsPosition() || !engine.IsHistory(i["master_replid"]) {
+	if err != nil || !i.knowsPosition() || !isHistory(i["master_replid"]) {
 		return ""
 	}
-	position := engine.Position{History: i["master_replid"], Offset: offset}
+	position := fmt.Sprintf("%s:%d", i["master_replid"], offset)
 	// The first byte that isn't of the former history any more.
 	end, err := strconv.ParseUint(i["second_repl_offset"], 10, 63)
-	if err == nil && end > 0 && end-1 <= offset && engine.IsHistory(i["master_replid2"]) {
-		position.Former, position.FormerOffset = i["master_replid2"], end-1
+	if err == nil && end > 0 && end-1 <= offset && isHistory(i["master_replid2"]) {
+		position += fmt.Sprintf(",%s:%d", i["master_replid2"], end-1)
 	}
-	return position.String()
+	return position
+}
+
+// isHistory tells whether a server names a history. It gives one of zeros where
+// there is none.
+func isHistory(name string) bool {
+	const length = 40
+	return len(name) == length && strings.Trim(name, "0123456789abcdef") == "" && strings.Trim(name, "0") != ""
 }
 
 // follower is a replica as its source sees it.

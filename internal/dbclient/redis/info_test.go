@@ -73,6 +73,26 @@ func TestInfoIsRead(t *testing.T) {
 		"of a replica whose source is silent, but not for long": {
 			replicaInfo(map[string]string{"master_last_io_seconds_ago": "14"}), replicaState(func(*plan.EngineState) {}),
 		},
+		"without a position where that is nonsense": {
+			replicaInfo(map[string]string{"master_replid": "?", "master_repl_offset": "-1"}),
+			replicaState(func(s *plan.EngineState) { s.Progress.Position = "" }),
+		},
+		"without a former history that would end behind the position": {
+			replicaInfo(map[string]string{"master_replid2": historyB, "second_repl_offset": "44"}), replicaState(func(*plan.EngineState) {}),
+		},
+		"of Valkey, which says what Redis it is like": {
+			replicaInfo(map[string]string{"valkey_version": "9.1.2"}), replicaState(func(s *plan.EngineState) { s.Version = "9.1.2" }),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) { checkState(t, row.info, row.want) })
+	}
+}
+
+func TestInfoIsReadOfAReplicaWithoutItsSource(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		info string
+		want plan.EngineState
+	}{
 		"of a replica that was just cut off": {
 			replicaInfo(map[string]string{"master_link_status": "down", "master_link_down_since_seconds": "4"}),
 			replicaState(func(s *plan.EngineState) {
@@ -123,22 +143,15 @@ func TestInfoIsRead(t *testing.T) {
 				s.Progress = plan.Progress{IsDrained: true, Lag: -1}
 			}),
 		},
-		"without a position where that is nonsense": {
-			replicaInfo(map[string]string{"master_replid": "?", "master_repl_offset": "-1"}),
-			replicaState(func(s *plan.EngineState) { s.Progress.Position = "" }),
-		},
-		"without a former history that would end behind the position": {
-			replicaInfo(map[string]string{"master_replid2": historyB, "second_repl_offset": "44"}), replicaState(func(*plan.EngineState) {}),
-		},
-		"of Valkey, which says what Redis it is like": {
-			replicaInfo(map[string]string{"valkey_version": "9.1.2"}), replicaState(func(s *plan.EngineState) { s.Version = "9.1.2" }),
-		},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			if got, err := parseInfo(row.info).state("2"); err != nil || got != row.want {
-				t.Errorf("got %+v and %v, want %+v", got, err, row.want)
-			}
-		})
+		t.Run(sentence, func(t *testing.T) { checkState(t, row.info, row.want) })
+	}
+}
+
+func checkState(t *testing.T, info string, want plan.EngineState) {
+	t.Helper()
+	if got, err := parseInfo(info).state("2"); err != nil || got != want {
+		t.Errorf("got %+v and %v, want %+v", got, err, want)
 	}
 }
 

@@ -129,6 +129,15 @@ func (d *database) promote(ordinal int, required plan.Acknowledgement) {
 	d.must("promote "+name(ordinal), d.operator(ordinal).Promote(d.t.Context(), required))
 }
 
+// require has the first member need replicas, and waits until it has heard of
+// them.
+func (d *database) require(required plan.Acknowledgement) {
+	d.t.Helper()
+	d.must("require replicas", d.operator(0).Require(d.t.Context(), required))
+	client := d.client(0)
+	eventually(d.t, "it has replicas", func(ctx context.Context) error { return client.Set(ctx, "required", "1", 0).Err() })
+}
+
 func (d *database) fence(ordinal int) {
 	d.t.Helper()
 	d.must("fence "+name(ordinal), d.operator(ordinal).Fence(d.t.Context()))

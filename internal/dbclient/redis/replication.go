@@ -11,7 +11,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	engine "coolops.cn/database-manager/internal/engine/redis"
 	"coolops.cn/database-manager/internal/plan"
 )
 
@@ -32,7 +31,7 @@ const (
 // command is a command and its arguments.
 type command []any
 
-func nowhere() command { return command{"REPLICAOF", engine.Nowhere, engine.NowherePort} }
+func nowhere() command { return command{"REPLICAOF", nowhereHost, nowherePort} }
 
 // withFewPings has a primary say nothing to its followers of its own accord, or
 // rarely, so that where they have to be stays the same; often enough that they
@@ -42,8 +41,10 @@ func withFewPings() command {
 	return command{"CONFIG", "SET", "repl-ping-replica-period", seconds}
 }
 
+// withPings has it speak as often as its configuration says.
 func withPings() command {
-	return command{"CONFIG", "SET", "repl-ping-replica-period", engine.PingSeconds}
+	const seconds = 1
+	return command{"CONFIG", "SET", "repl-ping-replica-period", seconds}
 }
 
 // Promote has the member follow nobody and take writes. What a replica has
@@ -103,8 +104,8 @@ func (c *Connection) Demote(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !is.isPrimary() {
-		return c.record(ctx, nowhere(), withPings())
+	if !is.isPrimary() { // whatever it follows since
+		return c.record(ctx, withPings())
 	}
 	defer func() {
 		// Also if the caller's time is up.
@@ -125,21 +126,19 @@ func (c *Connection) Demote(ctx context.Context) (err error) {
 
 // awaitFollowers returns once the followers have all that the member has.
 func (c *Connection) awaitFollowers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, handoverLimit)
+	limit, cancel := context.WithTimeout(ctx, handoverLimit)
 	defer cancel()
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
 	for {
 		is, err := c.info(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("a replica that is attached doesn't confirm what it has")
-		case err != nil || is.followersHaveAll():
+		if err != nil || is.followersHaveAll() {
 			return err
 		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
+		case <-limit.Done():
+			return errors.New("a replica that is attached doesn't confirm what it has")
 		}
 	}
 }

@@ -86,6 +86,8 @@ func replication() []optionfile.Option {
 		{Name: "rpl-semi-sync-master-timeout", Value: strconv.FormatUint(math.MaxUint64, 10)},
 		{Name: "rpl-semi-sync-master-wait-point", Value: "AFTER_SYNC"},
 		{Name: "rpl-semi-sync-master-wait-no-slave", Value: "ON"},
+		// A replica that is told to stop receiving tells its source, which may be gone.
+		{Name: "rpl-semi-sync-slave-kill-conn-timeout", Value: "1"},
 	}
 }
 

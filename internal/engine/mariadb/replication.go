@@ -91,10 +91,10 @@ func (p position) has(t gtid) answer {
 	default:
 		// Of what was received and isn't executed the last one's server alone is
 		// known. Nobody but a server that wrote before and after wrote in between.
-		if t.server == p.received.server && t.server == p.executed.server {
-			return yes
+		if p.received.server != p.executed.server || t.server != p.executed.server {
+			return unknown
 		}
-		return unknown
+		return yes
 	}
 }
 
@@ -140,3 +140,6 @@ func parseGTID(text string) (gtid, bool) {
 	number, numberErr := strconv.ParseUint(parts[2], 10, 64)
 	return gtid{server, number}, err == nil && numberErr == nil && number != 0
 }
+
+// Acknowledging returns ByReplica: each is told whether it acknowledges, and the primary waits for one of them.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByReplica }

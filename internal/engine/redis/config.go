@@ -49,10 +49,10 @@ func replication() []directive {
 		{"replica-read-only", []string{"yes"}},
 		// What a write must be confirmed by, where the primary waits at all: replicas
 		// that were heard of within so many seconds. They speak up once a second.
-		{"min-replicas-max-lag", []string{strconv.Itoa(MaxLagSeconds)}},
+		{"min-replicas-max-lag", []string{"5"}},
 		// A silence of so many seconds ends a connection, such as one to a pod that is
 		// gone without a word.
-		{"repl-ping-replica-period", []string{strconv.Itoa(PingSeconds)}},
+		{"repl-ping-replica-period", []string{"1"}},
 		{"repl-timeout", []string{"15"}},
 		{"repl-diskless-sync-delay", []string{"0"}},
 		// For replicas that were away for a moment.

@@ -30,23 +30,6 @@ const (
 	AdminUsername = "operator"
 )
 
-// Nowhere and NowherePort are the source of a member that follows nobody and yet
-// takes no writes: nothing ever listens there.
-const (
-	Nowhere     = "127.0.0.1"
-	NowherePort = 1
-)
-
-// Seconds that the configuration gives, and the client counts on.
-const (
-	// MaxLagSeconds is how long ago a replica may have spoken up that a primary
-	// counts when it has to have some.
-	MaxLagSeconds = 5
-	// PingSeconds is how often a primary speaks to replicas that it has nothing to
-	// tell.
-	PingSeconds = 1
-)
-
 // MaxPasswordLength is how many bytes a password may have for certain. A server
 // that has no account for everybody takes no longer argument from a client that
 // hasn't proved yet who it is.

@@ -3,7 +3,6 @@
 package redis
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,82 +19,69 @@ type point struct {
 	offset  uint64
 }
 
-// Position is how far a member is: at a point of its history. A member that was
+// position is how far a member is: at a point of its history. A member that was
 // promoted, or follows one that was, began that history where it left another:
 //
 //	former   ────────────────┬──────▶  a primary that is gone
-//	                 Former  └───────▶ history     Offset
+//	                 former  └───────▶ own
 //
-// Both count in one way: Offset is at least FormerOffset.
-type Position struct {
-	// History and Former are 40 hexadecimal digits; Former is empty where no other
-	// history is known.
-	History, Former string
-	// Offset and FormerOffset are numbers of bytes.
-	Offset, FormerOffset uint64
+// Both count in one way: the former point comes before the own, or is beside it.
+// The client writes it as "HISTORY:OFFSET", or "HISTORY:OFFSET,HISTORY:OFFSET".
+type position struct {
+	own point
+	// former has no history where no other is known.
+	former point
 }
 
-// String has the form "HISTORY:OFFSET", or "HISTORY:OFFSET,FORMER:OFFSET".
-func (p Position) String() string {
-	own := fmt.Sprintf("%s:%d", p.History, p.Offset)
-	if p.Former == "" {
-		return own
-	}
-	return fmt.Sprintf("%s,%s:%d", own, p.Former, p.FormerOffset)
-}
-
-// parsePosition reads what String wrote; false if it is something else.
-func parsePosition(text string) (Position, bool) {
+// parsePosition reads a position; false if the text is something else.
+func parsePosition(text string) (position, bool) {
 	own, former, hasFormer := strings.Cut(text, ",")
 	at, isPoint := parsePoint(own)
-	position := Position{History: at.history, Offset: at.offset}
 	if !isPoint || !hasFormer {
-		return position, isPoint
+		return position{own: at}, isPoint
 	}
 	left, isPoint := parsePoint(former)
-	position.Former, position.FormerOffset = left.history, left.offset
-	return position, isPoint && left.history != at.history && left.offset <= at.offset
+	return position{own: at, former: left}, isPoint && left.history != at.history && left.offset <= at.offset
 }
 
 func parsePoint(text string) (point, bool) {
 	history, number, _ := strings.Cut(text, ":")
 	offset, err := strconv.ParseUint(number, 10, 63)
-	isPoint := err == nil && IsHistory(history) && strconv.FormatUint(offset, 10) == number
+	isPoint := err == nil && isHistory(history) && strconv.FormatUint(offset, 10) == number
 	return point{history, offset}, isPoint
 }
 
-// IsHistory tells whether a text names a history. The server gives one of zeros
-// where there is none.
-func IsHistory(text string) bool {
+// isHistory tells whether a text names a history: 40 hexadecimal digits, of which
+// one isn't zero.
+func isHistory(text string) bool {
 	const length = 40
 	return len(text) == length && strings.Trim(text, "0123456789abcdef") == "" && strings.Trim(text, "0") != ""
 }
 
 // points are the names of all that the member has: one, or two where it has
 // written nothing yet since it left its former history.
-func (p Position) points() []point {
-	points := []point{{p.History, p.Offset}}
-	if p.Former != "" && p.FormerOffset == p.Offset {
-		points = append(points, point{p.Former, p.FormerOffset})
+func (p position) points() []point {
+	if p.former.history != "" && p.former.offset == p.own.offset {
+		return []point{p.own, p.former}
 	}
-	return points
+	return []point{p.own}
 }
 
 // reaches tells whether the member has all that stands before a point.
-func (p Position) reaches(other point) bool {
-	return other.history == p.History && other.offset <= p.Offset ||
-		other.history == p.Former && other.offset <= p.FormerOffset
+func (p position) reaches(other point) bool {
+	return other.history == p.own.history && other.offset <= p.own.offset ||
+		other.history == p.former.history && other.offset <= p.former.offset
 }
 
 // has tells whether the member has all that the other has.
-func (p Position) has(other Position) bool {
+func (p position) has(other position) bool {
 	return slices.ContainsFunc(other.points(), p.reaches)
 }
 
 // shares tells whether a history is known of both.
-func (p Position) shares(other Position) bool {
-	return other.History == p.History || other.History == p.Former ||
-		other.Former != "" && (other.Former == p.History || other.Former == p.Former)
+func (p position) shares(other position) bool {
+	return other.own.history == p.own.history || other.own.history == p.former.history ||
+		other.former.history != "" && (other.former.history == p.own.history || other.former.history == p.former.history)
 }
 
 // Compare tells how the data at one position relate to those at another. Of
@@ -130,3 +116,6 @@ func (Engine) DemotesAtStart() bool { return false }
 
 // CopiesAccounts returns false: each member has accounts of its own.
 func (Engine) CopiesAccounts() bool { return false }
+
+// Acknowledging returns ByAttachment: WAIT counts whoever is attached.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByAttachment }
