@@ -4,58 +4,44 @@ package postgresql
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/plan"
 )
 
-const (
-	// joining ends the name under which a replica is attached whose word doesn't
-	// count: synchronous_standby_names holds names of pods, and none is like that.
-	joining = ".joining"
+// sourceOptions are what a replica connects to its source with, besides where and
+// under which name. The password lies in a file that the boot script writes; it is
+// proven, and told to nobody. The boot script's own options are the same.
+const sourceOptions = "passfile=/run/database/source require_auth=scram-sha-256 sslmode=disable gssencmode=disable connect_timeout=5 tcp_user_timeout=20000 user=replicator"
 
-	// sourceOptions are what a replica connects to its source with, besides where
-	// and as whom. The password lies in a file that the boot script writes; it is
-	// proven, and told to nobody. The boot script's own differ in nothing.
-	sourceOptions = "passfile=/run/database/source require_auth=scram-sha-256 sslmode=disable gssencmode=disable connect_timeout=5 tcp_user_timeout=20000 user=replicator"
-)
-
-var (
-	// dnsName is what needs no quoting anywhere below.
-	dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-	// hostPart and namePart find parts of what conninfo writes.
-	hostPart = regexp.MustCompile(`(?:^| )host=(\S*)`)
-	namePart = regexp.MustCompile(`(?:^| )application_name=(\S*)`)
-	// required is what synchronousNames writes.
-	required = regexp.MustCompile(`^ANY ([1-9][0-9]{0,3}) \(("[-a-z0-9.]+"(?:, "[-a-z0-9.]+")*)\)$`)
-)
-
-// conninfo is how a replica, whose pod has that name, connects to its source.
-func conninfo(name string, source plan.Source) (string, error) {
-	if !dnsName.MatchString(source.Host) || !dnsName.MatchString(name) || source.Port <= 0 {
-		return "", &dbclient.Refusal{Reason: "the source or the member has a name that can't be in the network"}
+// isPlainName tells whether a name needs no quoting anywhere below: those of pods
+// and hosts don't.
+func isPlainName(name string) bool {
+	isOdd := func(char rune) bool {
+		return (char < 'a' || char > 'z') && (char < '0' || char > '9') && char != '-' && char != '.'
 	}
-	if !source.Acknowledges {
-		name += joining
+	return name != "" && !strings.ContainsFunc(name, isOdd) && strings.Trim(name, "-.") == name
+}
+
+// conninfo is how a replica, whose pod has that name, connects to its source. The
+// source knows by that name whether its commits rest on the replica: who isn't named
+// there has no say, and nothing else is to be told to the replica.
+func conninfo(name string, source plan.Source) (string, error) {
+	if !isPlainName(source.Host) || !isPlainName(name) || source.Port <= 0 {
+		return "", &dbclient.Refusal{Reason: "the source or the member has a name that can't be in the network"}
 	}
 	return fmt.Sprintf("host=%s port=%d %s application_name=%s", source.Host, source.Port, sourceOptions, name), nil
 }
 
 // hostOf returns the host that conninfo names; "" if there is none.
-func hostOf(conninfo string) string { return submatch(hostPart, conninfo) }
-
-// acknowledges tells whether a source's commits may rest on whom that connects.
-func acknowledges(conninfo string) bool {
-	name := submatch(namePart, conninfo)
-	return name != "" && !strings.HasSuffix(name, joining)
-}
-
-func submatch(pattern *regexp.Regexp, text string) string {
-	if found := pattern.FindStringSubmatch(text); found != nil {
-		return found[1]
+func hostOf(conninfo string) string {
+	for option := range strings.FieldsSeq(conninfo) {
+		if host, isHost := strings.CutPrefix(option, "host="); isHost {
+			return host
+		}
 	}
 	return ""
 }
@@ -65,7 +51,7 @@ func submatch(pattern *regexp.Regexp, text string) string {
 func followers(attached []string) string {
 	var names []string
 	for _, name := range attached {
-		if name = strings.TrimSuffix(name, joining); dnsName.MatchString(name) && name != applicationName {
+		if isPlainName(name) && name != applicationName {
 			names = append(names, name)
 		}
 	}
@@ -85,7 +71,7 @@ func synchronousNames(ask plan.Acknowledgement) (string, error) {
 		return "", &dbclient.Refusal{Reason: fmt.Sprintf("%d of %d replicas can't acknowledge", ask.Count, len(names))}
 	}
 	for i, name := range names {
-		if !dnsName.MatchString(name) {
+		if !isPlainName(name) {
 			return "", &dbclient.Refusal{Reason: fmt.Sprintf("%q isn't the name of a pod", name)}
 		}
 		names[i] = `"` + name + `"`
@@ -96,13 +82,15 @@ func synchronousNames(ask plan.Acknowledgement) (string, error) {
 // requiredBy reads a value of synchronous_standby_names, and writes it as
 // Acknowledgement.String does. What isn't ours stays as it is: it differs from all
 // that may be wanted.
-func requiredBy(synchronousNames string) string {
-	if synchronousNames == "" {
-		return plan.Acknowledgement{}.String()
+func requiredBy(value string) string {
+	countText, list, _ := strings.Cut(strings.TrimPrefix(value, "ANY "), " (")
+	count, err := strconv.Atoi(countText)
+	if err != nil && value != "" {
+		return value
 	}
-	found := required.FindStringSubmatch(synchronousNames)
-	if found == nil {
-		return synchronousNames
+	read := plan.Acknowledgement{Count: count, Names: strings.Split(strings.ReplaceAll(strings.TrimSuffix(list, ")"), `"`, ""), ", ")}
+	if again, err := synchronousNames(read); err != nil || again != value {
+		return value
 	}
-	return found[1] + " of " + strings.ReplaceAll(strings.ReplaceAll(found[2], `"`, ""), ", ", ",")
+	return read.String()
 }

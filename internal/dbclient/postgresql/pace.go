@@ -14,6 +14,9 @@ const (
 	// tolerance is how far behind a replica may be without being called that: what
 	// a burst of writes takes to arrive and be executed is no news.
 	tolerance = 15 * time.Second
+	// silence is how long a source may take for its first word, if it has anything to
+	// send: one that rests says for ten seconds nothing at all.
+	silence = time.Second
 	// remembered is how many sights are remembered, at most.
 	remembered = 128
 )
@@ -26,11 +29,27 @@ type pace struct {
 	// executed yet, oldest first. So the lag is measured by one clock, ours, and is
 	// never overstated where the source rested.
 	sights []sight
+	// silentSince is when the source was first seen not to have said a word, though
+	// the replica is connected.
+	silentSince time.Time
 }
 
 type sight struct {
 	at    time.Time
 	place lsn
+}
+
+// hearNothing takes in that the replica is connected, and its source hasn't said
+// how far it is: it has nothing more, if that goes on. It returns the lag, negative
+// while nobody can tell.
+func (p *pace) hearNothing(now time.Time, executed lsn) time.Duration {
+	if p.silentSince.IsZero() {
+		*p = pace{silentSince: now}
+	}
+	if now.Sub(p.silentSince) < silence {
+		return -1
+	}
+	return p.see(now, executed, executed)
 }
 
 // see takes in how far the source is, as the replica knows, and how far the

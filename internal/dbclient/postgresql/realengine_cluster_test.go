@@ -74,7 +74,7 @@ func newCluster(t *testing.T, version string, members int) *cluster {
 }
 
 // add starts one more member, with an empty volume.
-func (c *cluster) add(env map[string]string) int {
+func (c *cluster) add(env map[string]string) {
 	c.t.Helper()
 	ordinal := len(c.members)
 	member := newMember(c.t, c.version)
@@ -83,7 +83,6 @@ func (c *cluster) add(env map[string]string) int {
 	running := c.network.Start(ordinal, member)
 	c.members = append(c.members, running)
 	c.asked = append(c.asked, dial(c.t, running, c.password))
-	return ordinal
 }
 
 // name is that of a member's pod.

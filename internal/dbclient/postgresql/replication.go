@@ -104,13 +104,16 @@ func (c *Connection) replicationState(ctx context.Context, row []string, state *
 		return c.primaryProgress(ctx, a, &state.Progress)
 	}
 	source := hostOf(a.conninfo)
-	state.Replication.Source, state.Replication.Acknowledges = source, acknowledges(a.conninfo)
+	state.Replication.Source, state.Replication.Acknowledges = source, source != ""
 	state.Replication.IsReceiving = a.isReceiving()
 	state.Progress.IsDrained, state.Progress.Lag = a.isDrained(), -1
-	if a.isReceiving() && a.knowsSourceEnd {
-		state.Progress.Lag = c.pace.see(time.Now(), a.sourceEnd, a.executed)
-	} else {
+	switch {
+	case !a.isReceiving():
 		c.pace.lose()
+	case a.knowsSourceEnd:
+		state.Progress.Lag = c.pace.see(time.Now(), a.sourceEnd, a.executed)
+	default:
+		state.Progress.Lag = c.pace.hearNothing(time.Now(), a.executed)
 	}
 	state.Replication.IsCurrent = c.pace.isCurrent
 	way, err := c.replicaPosition(ctx, a, &state.Progress)

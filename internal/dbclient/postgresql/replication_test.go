@@ -13,15 +13,17 @@ import (
 	"coolops.cn/database-manager/internal/plan"
 )
 
-// replicaRow is what a replica answers that streams, with columns changed in turn:
-// their numbers and what is in them.
-func replicaRow(changes ...any) []string {
+// columns are those of an answer that differ, by their numbers.
+type columns map[int]string
+
+// replicaRow is what a replica answers that streams, but for some columns.
+func replicaRow(others columns) []string {
 	row := []string{
 		"0/5000000", "", "RecoveryWalStream", "f", "0/5000000", "host=orders-0.members.ns.svc port=5432 application_name=orders-1",
 		"", "database-manager,orders-2", "17", "streaming", "orders-0.members.ns.svc", "0/5000000",
 	}
-	for i := 0; i+1 < len(changes); i += 2 {
-		row[changes[i].(int)] = changes[i+1].(string)
+	for i, value := range others {
+		row[i] = value
 	}
 	return row
 }
@@ -32,19 +34,19 @@ func TestAnAnswerTellsWhetherAReplicaReceivesAndIsDrained(t *testing.T) {
 		isReceiving, isDraind bool
 		failure               string
 	}{
-		"it streams, and has executed all":                {replicaRow(), true, true, ""},
-		"it streams, and hasn't executed all":             {replicaRow(4, "0/5000010"), true, false, ""},
-		"it streams from a former source":                 {replicaRow(10, "orders-9.members.ns.svc"), false, true, "it isn't connected to its source"},
-		"it begins to connect":                            {replicaRow(9, "starting", 10, ""), false, true, "it isn't connected to its source"},
-		"its source has nothing more on that timeline":    {replicaRow(9, "waiting", 2, exhausted), false, true, "it isn't connected to its source"},
-		"its source is gone":                              {replicaRow(8, "", 9, "", 10, "", 2, exhausted), false, true, "it isn't connected to its source"},
-		"half a change is the last that it received":      {replicaRow(8, "", 4, "0/5000010", 2, exhausted), false, true, "it isn't connected to its source"},
-		"half a change, and the process still reads":      {replicaRow(8, "", 4, "0/5000010", 2, ""), false, false, "it isn't connected to its source"},
-		"it was just started, and reads what it has":      {replicaRow(8, "", 4, "", 2, "", 5, ""), false, false, ""},
-		"it was started, has read all, and follows none":  {replicaRow(8, "", 4, "", 2, exhausted, 5, ""), false, true, ""},
-		"it was told to stop executing":                   {replicaRow(3, "t", 4, "0/5000010"), true, false, "it has stopped executing what it receives, until it is restarted with as much room as its source has, or told to go on"},
-		"it is fenced, and its receiver is still there":   {replicaRow(5, ""), false, true, ""},
-		"it is fenced, and has executed all it had by it": {replicaRow(5, "", 8, "", 9, "", 10, "", 2, exhausted), false, true, ""},
+		"it streams, and has executed all":                {replicaRow(nil), true, true, ""},
+		"it streams, and hasn't executed all":             {replicaRow(columns{4: "0/5000010"}), true, false, ""},
+		"it streams from a former source":                 {replicaRow(columns{10: "orders-9.members.ns.svc"}), false, true, "it isn't connected to its source"},
+		"it begins to connect":                            {replicaRow(columns{9: "starting", 10: ""}), false, true, "it isn't connected to its source"},
+		"its source has nothing more on that timeline":    {replicaRow(columns{9: "waiting", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"its source is gone":                              {replicaRow(columns{8: "", 9: "", 10: "", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"half a change is the last that it received":      {replicaRow(columns{8: "", 4: "0/5000010", 2: exhausted}), false, true, "it isn't connected to its source"},
+		"half a change, and the process still reads":      {replicaRow(columns{8: "", 4: "0/5000010", 2: ""}), false, false, "it isn't connected to its source"},
+		"it was just started, and reads what it has":      {replicaRow(columns{8: "", 4: "", 2: "", 5: ""}), false, false, ""},
+		"it was started, has read all, and follows none":  {replicaRow(columns{8: "", 4: "", 2: exhausted, 5: ""}), false, true, ""},
+		"it was told to stop executing":                   {replicaRow(columns{3: "t", 4: "0/5000010"}), true, false, "it has stopped executing what it receives, until it is restarted with as much room as its source has, or told to go on"},
+		"it is fenced, and its receiver is still there":   {replicaRow(columns{5: ""}), false, true, ""},
+		"it is fenced, and has executed all it had by it": {replicaRow(columns{5: "", 8: "", 9: "", 10: "", 2: exhausted}), false, true, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := parseAnswer(row.answer)
@@ -56,20 +58,19 @@ func TestAnAnswerTellsWhetherAReplicaReceivesAndIsDrained(t *testing.T) {
 }
 
 func TestWhatAReplicaConnectsWithNamesItAndItsSource(t *testing.T) {
-	source := plan.Source{Member: "orders-0", Host: "orders-0.orders-members.ns.svc", Port: 5432, Acknowledges: true}
-	for _, source.Acknowledges = range []bool{true, false} {
-		text, err := conninfo("orders-1", source)
-		if err != nil || hostOf(text) != source.Host || acknowledges(text) != source.Acknowledges {
-			t.Errorf("%q (%v) names %q, and acknowledges: %t", text, err, hostOf(text), acknowledges(text))
-		}
-		if name := submatch(namePart, text); followers([]string{name}) != "orders-1" || len(name) > 63 {
-			t.Errorf("its source knows it as %q", name)
-		}
-		if strings.ContainsAny(text, `'"\`) || strings.Contains(text, "password") {
-			t.Errorf("%q has to be quoted, or holds a password", text)
-		}
+	source := plan.Source{Member: "orders-0", Host: "orders-0.orders-members.ns.svc", Port: 5432}
+	text, err := conninfo("orders-1", source)
+	if err != nil || hostOf(text) != source.Host || !strings.HasSuffix(text, " application_name=orders-1") {
+		t.Errorf("%q (%v) names %q", text, err, hostOf(text))
 	}
-	if hostOf("") != "" || acknowledges("") || acknowledges("host=a") {
+	if strings.ContainsAny(text, `'"\`) || strings.Contains(text, "password") {
+		t.Errorf("%q has to be quoted, or holds a password", text)
+	}
+	source.Acknowledges = true
+	if again, err := conninfo("orders-1", source); again != text || err != nil {
+		t.Errorf("%q, and one whose word counts connects with %q (%v)", text, again, err)
+	}
+	if hostOf("") != "" || hostOf("ghost=a") != "" {
 		t.Error("nobody is a source")
 	}
 	for sentence, wrong := range map[string]struct {
@@ -92,7 +93,7 @@ func TestWhatAReplicaConnectsWithNamesItAndItsSource(t *testing.T) {
 }
 
 func TestFollowersAreThoseThatAreCalledLikePods(t *testing.T) {
-	got := followers([]string{"orders-2.joining", "database-manager", "orders-1", "pg_basebackup", "", "orders-1", "walreceiver x", "pg_rewind"})
+	got := followers([]string{"orders-2", "database-manager", "orders-1", "pg_basebackup", "", "orders-1", "walreceiver x", "pg_rewind"})
 	if got != "orders-1,orders-2" {
 		t.Errorf("got %q", got)
 	}
@@ -162,6 +163,27 @@ func TestAReplicaIsCurrentWhileItKeepsUp(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestASourceThatRestsIsTakenToHaveNothingMore(t *testing.T) {
+	var p pace
+	start := time.Unix(0, 0)
+	for _, l := range []struct {
+		after     time.Duration
+		lag       time.Duration
+		isCurrent bool
+	}{{0, -1, false}, {silence / 2, -1, false}, {silence, 0, true}, {time.Minute, 0, true}} {
+		if lag := p.hearNothing(start.Add(l.after), 5); lag != l.lag || p.isCurrent != l.isCurrent {
+			t.Errorf("after %s the lag is %s, current %t", l.after, lag, p.isCurrent)
+		}
+	}
+	if lag := p.see(start.Add(time.Minute), 7, 5); lag != 0 || !p.isCurrent {
+		t.Errorf("when it speaks, the lag is %s, current %t", lag, p.isCurrent)
+	}
+	p.lose()
+	if lag := p.hearNothing(start.Add(time.Hour), 5); lag != -1 || p.isCurrent {
+		t.Errorf("connected anew, the lag is %s, current %t", lag, p.isCurrent)
 	}
 }
 

@@ -63,8 +63,8 @@ func (c *Connection) standing(ctx context.Context) (standing, error) {
 	return standing{isReplica: row[0] == "t", name: row[1], conninfo: row[2], isReceiving: row[3] == "t", isHeldUp: row[4] == "t"}, nil
 }
 
-// Follow tells a replica whom to copy from. That its own word counts, or counts no
-// more, is a change like that of the source: it connects anew under another name.
+// Follow tells a replica whom to copy from. Whether its own word counts isn't told
+// to it, but to its source, by Require.
 func (c *Connection) Follow(ctx context.Context, source plan.Source) error {
 	now, err := c.standing(ctx)
 	if err != nil {

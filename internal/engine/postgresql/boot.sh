@@ -140,19 +140,24 @@ copy_source() {
 
 # rewind_data takes back in /data/init what the source doesn't have, and brings what
 # it has besides. It has to be a primary's for that, and of a server that ended well:
-# that is seen to.
+# that is seen to. False also if there is nothing to take back: whatever keeps the
+# data from following the source, as that it has nothing to go on from any more, stays.
 rewind_data() {
 	rm -f /data/init/standby.signal /data/init/standby.parked /data/init/postmaster.pid
-	pg_rewind --target-pgdata=/data/init --source-server="$(reach) user=operator dbname=postgres" \
-		--config-file=/boot/postgresql.conf --no-sync
+	LC_ALL=C pg_rewind --target-pgdata=/data/init --source-server="$(reach) user=operator dbname=postgres" \
+		--config-file=/boot/postgresql.conf --no-sync >/run/database/rewound 2>&1 || {
+		cat /run/database/rewound >&2
+		return 1
+	}
+	! grep -q 'no rewind required' /run/database/rewound
 }
 
-# follow_source makes the data in /data/init those of a replica of the source, which
-# has no say yet when it comes to whether a commit is safe: the operator gives it one.
+# follow_source makes the data in /data/init those of a replica of the source. Whether
+# commits rest on it is for the source to know.
 follow_source() {
 	rm -f /data/init/standby.parked /data/init/postmaster.pid
 	sourceless /data/init/postgresql.auto.conf >/data/init/postgresql.auto.conf.new
-	printf "primary_conninfo = '%s user=replicator application_name=%s.joining'\n" "$(reach)" "$name" >>/data/init/postgresql.auto.conf.new
+	printf "primary_conninfo = '%s user=replicator application_name=%s'\n" "$(reach)" "$name" >>/data/init/postgresql.auto.conf.new
 	mv /data/init/postgresql.auto.conf.new /data/init/postgresql.auto.conf
 	: >/data/init/standby.signal
 	sync
@@ -179,7 +184,7 @@ renew_data() {
 	if wait "$!"; then
 		follow_source
 	else
-		say "The data can't be rewound, and are copied as a whole."
+		say "It doesn't help to rewind the data: they are copied as a whole."
 		copy_data
 	fi
 }
