@@ -9,6 +9,8 @@
 #   /data/engine  which engine, and which version of it, opened the data last
 #   /data/init    a data directory that is still being made; of no value
 #   /data/db      the data directory
+#   /data/gone    a data directory that was given up, on its way out
+#   /data/cloned  the topology's last wish that the data be given up, granted
 #   /data/live.*  the last live parameters that the server took
 
 set -eu
@@ -22,7 +24,11 @@ stop_when_asked
 
 # The exit codes that tell the operator why a member doesn't start; the sentence
 # beside them is in the container's termination message.
-readonly foreign_data=65 no_data=66 in_use=75 bad_config=78
+readonly foreign_data=65 no_data=66 no_source=69 in_use=75 bad_config=78
+
+# The name of the member's pod, which each container has in its environment.
+# shellcheck disable=SC3028
+pod=${HOSTNAME-}
 
 say() { printf 'boot: %s\n' "$*" >&2; }
 
@@ -44,7 +50,7 @@ is_newer() {
 
 # open_data ENGINE VERSION takes the lock on the volume, and looks at what is on
 # it: true where there are data that this version opens, false where there is
-# nothing and a database is to be made. Everything else ends the script. The
+# nothing and a database is to be made, or copied: see must_copy. Everything else ends the script. The
 # lock's descriptor is inherited through exec, so it is held while the server
 # runs; two servers on one data directory ruin it.
 open_data() {
@@ -60,13 +66,14 @@ open_data() {
 	fi
 	for entry in /data/* /data/.[!.]*; do
 		case $entry in
-		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/engine | /data/engine.new | /data/live.*) ;;
+		'/data/*' | '/data/.[!.]*' | /data/.lock | /data/lost+found | /data/init | /data/gone | /data/cloned | /data/engine | /data/engine.new | /data/live.*) ;;
 		*) refuse "$foreign_data" "The volume holds ${entry#/data/}, which no database of this operator put there; it was left as it is." ;;
 		esac
 	done
 	# Resolved from the topology at each start of the container. Where it is
-	# absent, or says that there are data somewhere, nothing is made.
-	[ "${TOPOLOGY_STATE-}" = new ] || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
+	# absent, or says that there are data somewhere, nothing is made; at most they
+	# are copied.
+	[ "${TOPOLOGY_STATE-}" = new ] || has_source || refuse "$no_data" "The volume is empty, and the database was initialised before; nothing was made in its place."
 	return 1
 }
 
@@ -77,14 +84,70 @@ interruptible() {
 }
 
 # initialise COMMAND… makes the data directory: COMMAND fills /data/init, which
-# is moved into place once it is whole.
+# is moved into place once it is whole. What is in that place goes then, and not
+# before.
 initialise() {
-	rm -rf /data/init
+	rm -rf /data/init /data/gone
 	mkdir /data/init
 	interruptible "$@"
 	sync
+	if [ -e /data/db ]; then mv /data/db /data/gone; fi
 	mv /data/init /data/db
 	sync
+	rm -rf /data/gone
+}
+
+# has_source: the topology names another member as the primary, and members find
+# each other. The source is source_host.
+has_source() {
+	[ -n "${MEMBERS_DOMAIN-}" ] && names_another_primary
+}
+names_another_primary() {
+	[ -n "${TOPOLOGY_PRIMARY-}" ] && [ "$TOPOLOGY_PRIMARY" != "$pod" ]
+}
+source_host() { printf '%s\n' "$TOPOLOGY_PRIMARY.$MEMBERS_DOMAIN"; }
+
+# must_copy HAS_DATA: the member is to copy the primary's data, since it has none
+# in a database that has some, or since the topology wishes it to give up its own
+# and it hasn't yet. Whoever has done so calls grant_wish.
+must_copy() {
+	has_source || return 1
+	if [ "$1" = true ]; then [ -n "$(ungranted_wish)" ]; else [ "${TOPOLOGY_STATE-}" != new ]; fi
+}
+
+# ungranted_wish prints the token of the topology's wish that the member give up
+# its data, if there is one that isn't granted.
+ungranted_wish() {
+	granted=''
+	[ ! -r /data/cloned ] || read -r granted </data/cloned
+	for wish in ${TOPOLOGY_CLONE-}; do
+		if [ "${wish%%:*}" = "$pod" ] && [ "${wish#*:}" != "$granted" ]; then
+			printf '%s\n' "${wish#*:}"
+		fi
+	done
+}
+
+# grant_wish notes that the data that are there now were copied from the primary,
+# whatever was there before.
+grant_wish() {
+	token=$(ungranted_wish)
+	[ -n "$token" ] || return 0
+	printf '%s\n' "$token" >/data/cloned
+	sync
+}
+
+# await_source COMMAND… runs a command until it succeeds, which tells whether the
+# source can be copied from, for about a minute. A signal needn't wait for it.
+await_source() {
+	deadline=$(($(date +%s) + 60)) is_said=false
+	until "$@" & wait "$!"; do
+		[ "$is_said" = true ] || say "Waiting for $TOPOLOGY_PRIMARY, whose data are to be copied."
+		is_said=true
+		[ "$(date +%s)" -lt "$deadline" ] ||
+			refuse "$no_source" "The data of $TOPOLOGY_PRIMARY, the primary, can't be copied, since it isn't reached, or takes no replica; nothing was changed, and the member tries again."
+		sleep 1 &
+		wait "$!"
+	done
 }
 
 # record_version ENGINE VERSION notes who opens the data. An older server won't
