@@ -89,7 +89,7 @@ func TestTheReplicatorMayCopyAndNothingElse(t *testing.T) {
 	forEach(t, func(t *testing.T, p product) {
 		member := p.start(t, p.member(""))
 		member.promote(t)
-		replicator := member.client(t, "replicator", adminPassword)
+		replicator := member.client(t, "replicator", p.replicatorPassword(adminPassword))
 		execute(t, replicator, p.copying...)
 		for _, forbidden := range []string{
 			"SELECT * FROM mysql.user", "CREATE TABLE app.mine (i INT)", "SET GLOBAL read_only = ON", "SHUTDOWN", "CREATE USER mine", "CREATE DATABASE mine",
