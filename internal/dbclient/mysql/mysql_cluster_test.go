@@ -259,6 +259,23 @@ func handOverMySQL(t *testing.T) {
 	c.checkRoles(primary, one, two)
 	c.checkWaiting(primary, one, two)
 	c.checkHandover(primary, one, two)
+	c.checkUnseen()
+}
+
+// checkUnseen looks for what replicas log in with, where others could see it.
+func (c *mysqlCluster) checkUnseen() {
+	c.Helper()
+	for _, member := range c.members {
+		places := map[string]string{"the output": member.Output()}
+		for _, query := range append(c.product.told, "SELECT User_password FROM mysql.slave_master_info") {
+			places[query] = answer(c.T, c.admin(member), query)
+		}
+		for place, text := range places {
+			if strings.Contains(text, mysqlReplicatorPassword(member.member.AdminPassword)) {
+				c.Errorf("the password is in %s of %s", place, member.Name())
+			}
+		}
+	}
 }
 
 // checkRoles looks at what members say, and that a restart changes none of it.
