@@ -63,6 +63,8 @@ var rules = []rule{
 	{pattern: "internal/engine/catalog", std: pureStd, foreign: []string{}, own: apiOwn},
 	{pattern: "internal/engine/parameter", std: pureStd, foreign: []string{}, own: []string{"internal/plan"}},
 	{pattern: "internal/engine/optionfile", std: pureStd, foreign: []string{}, own: []string{"internal/plan", "internal/engine/parameter"}},
+	// For the tests of the engines.
+	{pattern: "internal/engine/filetest", foreign: []string{}, own: []string{"internal/plan"}},
 	{pattern: "internal/engine/enginetest", own: []string{"internal/plan", "internal/engine/..."}},
 	{pattern: "internal/engine/*", std: pureStd, foreign: pureForeign, own: with(apiOwn, "internal/intent", "internal/plan", "internal/engine/boot", "internal/engine/catalog", "internal/engine/optionfile", "internal/engine/parameter")},
 
@@ -78,6 +80,7 @@ var rules = []rule{
 
 	// What stands beside: tools, tests, and the steps of the articles.
 	{pattern: "internal/arch", own: []string{}},
+	{pattern: "internal/crdschema", own: []string{}, foreign: []string{"sigs.k8s.io/yaml"}},
 	// It writes pages about the engines.
 	{pattern: "hack/docgen", own: []string{"internal/engine/...", "internal/plan"}},
 	{pattern: "hack/...", own: []string{"pkg/..."}},

@@ -61,6 +61,7 @@ type Connection interface {
 	// takes every other from it; what else the account is stays as it is. It fails
 	// with a Refusal if the server takes no such password. It may be called again.
 	SetPassword(ctx context.Context) error
+	Replicator
 	// Close ends the connection.
 	Close() error
 }

@@ -32,8 +32,8 @@ func mergeKeys(list string) []string {
 	}
 }
 
-// Drift returns the path of the first field in which object differs from what
-// fields asks for, for example "spec.template.spec.containers[0].image", or ""
+// Drift returns the path of the first field, in the order of the paths, in which
+// object differs from what fields asks for, for example "spec.template.spec.containers[0].image", or ""
 // if it says all of it. Fields that the intent doesn't name are nobody's
 // business here. A field that is asked to be zero may also be absent, since the
 // API server leaves out many a zero.
@@ -42,16 +42,24 @@ func Drift(fields map[string]any, object any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the fields of %T: %w", object, err)
 	}
+	first := ""
 	for name, want := range fields {
 		// A typed object out of a cache doesn't carry its own kind.
 		if name == "kind" || name == "apiVersion" {
 			continue
 		}
-		if path := drift(name, name, want, actual[name]); path != "" {
-			return path, nil
-		}
+		first = earlier(first, drift(name, name, want, actual[name]))
 	}
-	return "", nil
+	return first, nil
+}
+
+// earlier returns the one of two paths that comes first; empty is none. Maps have
+// no order, and the same objects have to give the same answer.
+func earlier(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return min(a, b)
 }
 
 func drift(path, name string, want, have any) string {
@@ -76,12 +84,11 @@ func driftOfMap(path string, want map[string]any, have any) string {
 	if !isMap {
 		return path
 	}
+	first := ""
 	for name, value := range want {
-		if differing := drift(path+"."+name, name, value, actual[name]); differing != "" {
-			return differing
-		}
+		first = earlier(first, drift(path+"."+name, name, value, actual[name]))
 	}
-	return ""
+	return first
 }
 
 func driftOfList(path, name string, want []any, have any) string {

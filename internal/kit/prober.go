@@ -87,7 +87,8 @@ const (
 	failuresUntilSilent = 3
 
 	// impatience is how much more often a member is asked that has just
-	// appeared and hasn't answered yet, for at most eagerness.
+	// appeared and hasn't answered yet, for at most eagerness, or whose last call
+	// has failed though it did answer once.
 	impatience = 8
 	eagerness  = time.Minute
 )
@@ -236,7 +237,7 @@ func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member Pro
 			p.config.OnChange(key)
 		}
 		pause := member.Interval
-		if !hasAnswered && time.Since(started) < eagerness {
+		if !hasAnswered && time.Since(started) < eagerness || hasAnswered && err != nil {
 			pause /= impatience
 		}
 		select {

@@ -15,11 +15,13 @@ import (
 )
 
 func (r *rendering) stem() string               { return r.Database.Spec.DeploymentName }
-func (r *rendering) membersServiceName() string { return r.stem() + "-members" }
-func (r *rendering) authSecretName() string     { return plan.AuthSecretName(r.stem()) }
-func (r *rendering) adminSecretName() string    { return plan.AdminSecretName(r.stem()) }
-func (r *rendering) liveName() string           { return r.stem() + "-live" }
-func (r *rendering) isDurable() bool            { return r.Database.Spec.Storage != nil }
+func (r *rendering) membersServiceName() string { return plan.MembersServiceName(r.stem()) }
+
+func (r *rendering) readOnlyServiceName() string { return r.stem() + "-ro" }
+func (r *rendering) authSecretName() string      { return plan.AuthSecretName(r.stem()) }
+func (r *rendering) adminSecretName() string     { return plan.AdminSecretName(r.stem()) }
+func (r *rendering) liveName() string            { return r.stem() + "-live" }
+func (r *rendering) isDurable() bool             { return r.Database.Spec.Storage != nil }
 
 // configMapName carries a hash of the content: a ConfigMap is never edited in
 // place, so that a member keeps the files that it was started with.

@@ -62,13 +62,7 @@ func (r *rendering) container() *corev1apply.ContainerApplyConfiguration {
 			WithName(string(r.Engine.Type())).
 			WithProtocol(corev1.ProtocolTCP).
 			WithContainerPort(r.Engine.Port())).
-		WithEnv(corev1apply.EnvVar().
-			WithName(plan.TopologyStateVariable).
-			WithValueFrom(corev1apply.EnvVarSource().
-				WithConfigMapKeyRef(corev1apply.ConfigMapKeySelector().
-					WithName(plan.TopologyName(r.stem())).
-					WithKey(plan.TopologyStateKey).
-					WithOptional(true)))).
+		WithEnv(r.environment()...).
 		WithResources(r.resources()).
 		WithSecurityContext(corev1apply.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -86,6 +80,27 @@ func (r *rendering) container() *corev1apply.ContainerApplyConfiguration {
 			mount("run", plan.RunDir),
 			mount("tmp", "/tmp"),
 		)
+}
+
+// environment is what a boot script is told of the topology, as it is when the
+// container starts. Members that have names that stay are told where to find each
+// other, too.
+func (r *rendering) environment() []*corev1apply.EnvVarApplyConfiguration {
+	fromTopology := func(variable, key string) *corev1apply.EnvVarApplyConfiguration {
+		return corev1apply.EnvVar().WithName(variable).WithValueFrom(corev1apply.EnvVarSource().
+			WithConfigMapKeyRef(corev1apply.ConfigMapKeySelector().
+				WithName(plan.TopologyName(r.stem())).
+				WithKey(key).
+				WithOptional(true)))
+	}
+	variables := []*corev1apply.EnvVarApplyConfiguration{fromTopology(plan.TopologyStateVariable, plan.TopologyStateKey)}
+	if !r.hasStatefulSet() {
+		return variables
+	}
+	return append(variables,
+		fromTopology(plan.TopologyPrimaryVariable, plan.TopologyStartsAsPrimaryKey),
+		fromTopology(plan.TopologyCloneVariable, plan.TopologyClonesKey),
+		corev1apply.EnvVar().WithName(plan.MembersDomainVariable).WithValue(plan.MembersDomain(r.stem(), r.Database.Namespace)))
 }
 
 // preStop lets a member go on serving for a while, and then begins the shutdown

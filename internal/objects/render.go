@@ -82,6 +82,8 @@ func Render(in Input) (plan.Desired, *plan.Problem) {
 		Topology: in.Recorded.Topology,
 		Members:  r.members(),
 
+		CopiesAccounts: r.Engine.CopiesAccounts(),
+
 		Live:       r.live,
 		ConfigName: r.configName,
 		Parameters: r.parameters,
@@ -203,11 +205,16 @@ func (r *rendering) children() ([]plan.Child, error) {
 		{plan.KindConfigMap, r.configName, r.configMap(), false, nil, ""},
 		{plan.KindConfigMap, r.liveName(), r.liveConfigMap(), false, nil, ""},
 		{plan.KindService, r.stem(), r.service(), false, nil, ""},
+		{plan.KindService, r.readOnlyServiceName(), r.readOnlyService(), false, nil, ""},
+		{plan.KindDisruptionBudget, r.stem(), r.disruptionBudget(), false, nil, ""},
 		{plan.KindNetworkPolicy, r.stem(), r.networkPolicy(), false, nil, ""},
 		{r.workloadKind(), r.stem(), r.workload(), false, nil, ""},
 	}
 	children := make([]plan.Child, 0, len(parts))
 	for _, part := range parts {
+		if !r.isReplicated() && (part.name == r.readOnlyServiceName() || part.kind == plan.KindDisruptionBudget) {
+			continue
+		}
 		child := plan.Child{Ref: plan.Ref{Kind: part.kind, Name: part.name}, IsRetained: part.isRetained, Template: part.template}
 		child.IsGiven = part.name == r.authSecretName() && r.Database.Spec.Auth != nil && r.Recorded.Aside == nil
 		child, err := seal(child, part.configuration, part.password)
@@ -225,8 +232,9 @@ func (r *rendering) claims() ([]plan.Child, error) {
 	if !r.isDurable() {
 		return nil, nil
 	}
-	claims := make([]plan.Child, 0, ordinals)
-	for ordinal := range ordinals {
+	size := max(r.Recorded.Size, 1)
+	claims := make([]plan.Child, 0, size)
+	for ordinal := range size {
 		name := plan.ClaimName(fmt.Sprintf("%s-%d", r.stem(), ordinal))
 		claim, err := seal(plan.Child{Ref: plan.Ref{Kind: plan.KindVolumeClaim, Name: name}, IsRetained: true}, r.claim(name), "")
 		if err != nil {

@@ -58,6 +58,12 @@ func (engine) Files(fixed plan.Settings) map[string]string {
 
 func (engine) Stop() []string { return nil }
 
+func (engine) Compare(string, string) plan.Order { return plan.OrderUnknown }
+func (engine) MostAcknowledgements() int         { return 1 }
+func (engine) Acknowledging() plan.Acknowledging { return plan.ByReplica }
+func (engine) DemotesAtStart() bool              { return false }
+func (engine) CopiesAccounts() bool              { return true }
+
 func (engine) URI(host, username, password string) string {
 	return "redis://" + username + ":" + password + "@" + host + ":1234/0"
 }

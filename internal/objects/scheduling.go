@@ -33,10 +33,21 @@ func (r *rendering) podSpec() *corev1apply.PodSpecApplyConfiguration {
 		WithNodeSelector(texts(spec.NodeSelector)).
 		WithTolerations(r.tolerations()...).
 		WithTopologySpreadConstraints(r.spreadConstraints()...)
+	if r.hasStatefulSet() {
+		pod.WithAffinity(corev1apply.Affinity().WithPodAntiAffinity(r.antiAffinity()))
+	}
 	if spec.PriorityClassName != "" {
 		pod.WithPriorityClassName(spec.PriorityClassName)
 	}
 	return pod
+}
+
+// antiAffinity keeps members on different nodes, where there are enough.
+func (r *rendering) antiAffinity() *corev1apply.PodAntiAffinityApplyConfiguration {
+	return corev1apply.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(
+		corev1apply.WeightedPodAffinityTerm().WithWeight(100).WithPodAffinityTerm(corev1apply.PodAffinityTerm().
+			WithTopologyKey(corev1.LabelHostname).
+			WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector()))))
 }
 
 func (r *rendering) imagePullSecrets() []*corev1apply.LocalObjectReferenceApplyConfiguration {

@@ -24,8 +24,28 @@ func (r *rendering) service() *corev1apply.ServiceApplyConfiguration {
 		WithOwnerReferences(r.owner()).
 		WithSpec(corev1apply.ServiceSpec().
 			WithType(corev1.ServiceType(cmp.Or(asked.Type, v1alpha1.ServiceTypeClusterIP))).
-			WithSelector(r.selector()).
+			WithSelector(r.selectorOf(v1alpha1.MemberRolePrimary)).
 			WithPorts(r.servicePort()))
+}
+
+// readOnlyService leads to the replicas that have the primary's data.
+func (r *rendering) readOnlyService() *corev1apply.ServiceApplyConfiguration {
+	return corev1apply.Service(r.readOnlyServiceName(), r.Database.Namespace).
+		WithLabels(r.labels()).
+		WithOwnerReferences(r.owner()).
+		WithSpec(corev1apply.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(r.selectorOf(v1alpha1.MemberRoleReplica)).
+			WithPorts(r.servicePort()))
+}
+
+// selectorOf selects members of one role, where there are several.
+func (r *rendering) selectorOf(role v1alpha1.MemberRole) map[string]string {
+	selector := r.selector()
+	if r.isReplicated() {
+		selector[v1alpha1.LabelRole] = string(role)
+	}
+	return selector
 }
 
 // membersService gives each member a name of its own, ready or not.

@@ -3,18 +3,21 @@
 package objects
 
 import (
+	"fmt"
 	"maps"
-	"reflect"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"coolops.cn/database-manager/internal/crdschema"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -75,16 +78,123 @@ func withPeer(set func(*v1alpha1.NetworkPolicyPeer)) func(*v1alpha1.DatabaseMana
 	}
 }
 
-// shownElsewhere are fields that don't change the children of a database, by why.
-func shownElsewhere() map[string]string {
-	return map[string]string{
-		"deploymentName": "it names all children, and never changes",
-		"dbtype":         "it chooses the engine, and never changes",
-		"replicas":       "while there is no replication, the status answers it",
-		"suspend":        "the planner stops at it",
-		"storage.size":   "the planner has the claims grow, and another StatefulSet take over",
+// moreSetters set each field that doesn't change the children of a database that
+// runs, or that never changes once there are any.
+func moreSetters() map[string]func(*v1alpha1.DatabaseManagerSpec) {
+	return map[string]func(*v1alpha1.DatabaseManagerSpec){
+		"deploymentName": func(s *v1alpha1.DatabaseManagerSpec) { s.DeploymentName = "other" },
+		"dbtype":         func(s *v1alpha1.DatabaseManagerSpec) { s.DBType = v1alpha1.DatabaseTypeMySQL },
+		"replicas":       func(s *v1alpha1.DatabaseManagerSpec) { s.Replicas = new(int32(3)) },
+		"replication.mode": func(s *v1alpha1.DatabaseManagerSpec) {
+			s.Replication = &v1alpha1.ReplicationSpec{Mode: v1alpha1.ReplicationModeSync}
+		},
+		"suspend":         func(s *v1alpha1.DatabaseManagerSpec) { s.Suspend = true },
+		"storage.size":    func(s *v1alpha1.DatabaseManagerSpec) { s.Storage.Size = resource.MustParse("20Gi") },
+		"auth.secretName": func(s *v1alpha1.DatabaseManagerSpec) { s.Auth.SecretName = "mine" },
+	}
+}
 
-		"auth.secretName": "the Secret that it names was read before: it is where the password comes from",
+// TestEveryOtherFieldOfASpecShowsInWhatIsDoneOrSaid sets each field beside the
+// cluster's answer to it, takes it out again, and looks at children, plan and
+// status.
+func TestEveryOtherFieldOfASpecShowsInWhatIsDoneOrSaid(t *testing.T) {
+	for path, set := range moreSetters() {
+		t.Run(path, func(t *testing.T) {
+			spec := anInput(withStorage).Database.Spec
+			spec.Auth = &v1alpha1.AuthSpec{SecretName: "theirs"}
+			if path == "replication.mode" { // which says nothing of one member
+				spec.Replicas = new(int32(2))
+			}
+			before := doneAndSaid(t, spec)
+			with := *spec.DeepCopy()
+			set(&with)
+			if doneAndSaid(t, with) == before {
+				t.Error("nothing is done or said otherwise")
+			}
+			if doneAndSaid(t, spec) != before {
+				t.Error("it leaves something behind")
+			}
+		})
+	}
+}
+
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+// replicate adds a primary, and a replica that has all of its data.
+func replicate(snapshot *plan.Snapshot) {
+	labels := map[string]string{
+		v1alpha1.LabelEngine: string(snapshot.Database.Spec.DBType), v1alpha1.LabelOwnerUID: string(snapshot.Database.UID), v1alpha1.LabelDataID: "data",
+	}
+	topology := plan.Topology{
+		State: plan.TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-0", Holder: "uid-of-claim",
+		Members: []plan.TopologyMember{{Name: "db-1", Holder: "uid-of-claim"}}, Required: 1,
+	}
+	name := plan.TopologyName("db")
+	snapshot.Objects[plan.Ref{Kind: plan.KindConfigMap, Name: name}] = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: topology.Data(),
+	}
+	for i, state := range []plan.EngineState{
+		{Role: v1alpha1.MemberRolePrimary},
+		{Role: v1alpha1.MemberRoleReplica, Replication: plan.Replication{Source: "db-0.db-members.shop.svc", IsReceiving: true, IsCurrent: true}},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("db-%d", i)}}
+		snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod, Probe: plan.Probe{Answers: true, IsAsked: true, Engine: state}})
+	}
+	claim := *snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: "data-db-0"}].(*corev1.PersistentVolumeClaim)
+	claim.Name = "data-db-1"
+	snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: claim.Name}] = &claim
+}
+
+// doneAndSaid is all that follows from the spec of a database whose volume is
+// there, and bound.
+func doneAndSaid(t *testing.T, spec v1alpha1.DatabaseManagerSpec) string {
+	t.Helper()
+	engines := allEngines()
+	of := slices.IndexFunc(engines, func(engine plan.Engine) bool { return engine.Type() == spec.DBType })
+	in := anInput()
+	in.Database.Spec, in.Engine = spec, engines[of]
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: plan.ClaimName(spec.DeploymentName + "-0"), UID: "uid-of-claim"}}
+	claim.Labels = map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelEngine: string(spec.DBType), v1alpha1.LabelStem: spec.DeploymentName,
+		v1alpha1.LabelOwnerUID: string(in.Database.UID), v1alpha1.LabelDataID: "data",
+	}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
+	claim.Status.Phase = corev1.ClaimBound
+	snapshot := plan.Snapshot{
+		Database:    in.Database,
+		Objects:     map[plan.Ref]metav1.Object{{Kind: plan.KindVolumeClaim, Name: claim.Name}: claim},
+		Credentials: &corev1.Secret{Data: map[string][]byte{plan.PasswordKey: []byte("password-in-" + spec.Auth.SecretName)}},
+	}
+	if spec.Replicas != nil && *spec.Replicas == 2 {
+		replicate(&snapshot)
+	}
+	var problem *plan.Problem
+	if in.Recorded, problem = snapshot.Recall(in.Engine, noon()); problem != nil {
+		t.Fatal(problem)
+	}
+	desired, problem := Render(in)
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	// The template of the StatefulSet would show the size of a new claim.
+	in.Recorded.ClaimSize = "10Gi"
+	running, problem := Render(in)
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	todo := plan.Make(snapshot, desired, nil, noon())
+	status := plan.Report(snapshot, desired, todo, plan.Outcome{IsDone: true}, noon())
+	return fmt.Sprintf("%s\n%v\n%+v", encode(t, running), todo.Actions, status)
+}
+
+// TestEveryFieldOfTheSchemaIsLookedAt compares what users can write with what the
+// tests above set.
+func TestEveryFieldOfTheSchemaIsLookedAt(t *testing.T) {
+	known := slices.Collect(maps.Keys(setters()))
+	known = slices.AppendSeq(known, maps.Keys(moreSetters()))
+	slices.Sort(known)
+	if fields := leaves(t); !slices.Equal(fields, known) {
+		t.Errorf("the fields of a spec are\n%v\nand these are looked at:\n%v", fields, known)
 	}
 }
 
@@ -106,12 +216,6 @@ func TestEveryFieldOfASpecShowsInTheChildrenAndGoesWithoutATrace(t *testing.T) {
 			}
 		})
 	})
-	known := slices.Collect(maps.Keys(setters()))
-	known = slices.AppendSeq(known, maps.Keys(shownElsewhere()))
-	slices.Sort(known)
-	if fields := slices.Sorted(slices.Values(leaves("", reflect.TypeFor[v1alpha1.DatabaseManagerSpec]()))); !slices.Equal(fields, known) {
-		t.Errorf("the fields of a spec are\n%v\nand these are looked at:\n%v", fields, known)
-	}
 }
 
 // checkTrace renders before, while and after something is set.
@@ -154,21 +258,15 @@ func annotationsOf(t *testing.T, child plan.Child) map[string]string {
 	return object.Annotations
 }
 
-// leaves are the paths of the fields below a type of the API, as users write
-// them; those of a list are those of its elements.
-func leaves(path string, of reflect.Type) []string {
-	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
-		of = of.Elem()
+// leaves are the paths of the fields of a spec that hold a value, by the schema
+// that the API server has.
+func leaves(t *testing.T) []string {
+	t.Helper()
+	fields, err := crdschema.Spec(filepath.Join("..", "..", "config", "crd", "coolops.cn_databasemanagers.yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if of.Kind() != reflect.Struct || of == reflect.TypeFor[resource.Quantity]() {
-		return []string{path}
-	}
-	var paths []string
-	for field := range of.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		paths = append(paths, leaves(strings.TrimPrefix(path+"."+name, "."), field.Type)...)
-	}
-	return paths
+	return crdschema.Leaves(fields)
 }
 
 // TestWhateverIsOptionalMayBeAbsentOrEmpty plans for specs in which each
@@ -199,7 +297,7 @@ func TestWhateverIsOptionalMayBeAbsentOrEmpty(t *testing.T) {
 			}
 		}
 		snapshot := plan.Snapshot{Database: in.Database}
-		recorded, problem := snapshot.Recall()
+		recorded, problem := snapshot.Recall(engine{}, time.Time{})
 		if problem != nil {
 			t.Fatalf("%+v: %v", in.Database.Spec, problem)
 		}
@@ -296,7 +394,7 @@ func TestASpecReachesNoOtherNamespace(t *testing.T) {
 			t.Errorf("%s names the namespaces %v, want its database's alone", child, got)
 		}
 	}
-	for _, path := range leaves("", reflect.TypeFor[v1alpha1.DatabaseManagerSpec]()) {
+	for _, path := range leaves(t) {
 		// A selector of clients: the operator reads nothing by it. And names that are
 		// looked up beside the database.
 		name := strings.NewReplacer("namespaceSelector", "", "imagePullSecrets", "", "auth.secretName", "").Replace(path)

@@ -16,15 +16,12 @@ import (
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
-// ordinals is how many members a database has: one, until there is replication.
-const ordinals = 1
-
 // revisionHistory is how many old revisions of a template are kept. Nobody
 // rolls back to one by hand, since the spec would be applied again.
 const revisionHistory = 2
 
 func (r *rendering) workloadKind() plan.Kind {
-	if r.isDurable() {
+	if r.hasStatefulSet() {
 		return plan.KindStatefulSet
 	}
 	return plan.KindDeployment
@@ -35,11 +32,28 @@ func (r *rendering) members() int32 {
 	if r.Database.Spec.Shutdown {
 		return 0
 	}
-	return ordinals
+	return max(r.Recorded.Size, 1)
 }
 
+// wanted is how many members the spec asks for.
+func (r *rendering) wanted() int32 {
+	if r.Database.Spec.Replicas == nil {
+		return 1
+	}
+	return *r.Database.Spec.Replicas
+}
+
+// isReplicated tells whether there are several members, or are to be: then the
+// Services ask for roles.
+func (r *rendering) isReplicated() bool {
+	return r.wanted() > 1 || r.Recorded.Size > 1 || r.Recorded.Existing > 1
+}
+
+// hasStatefulSet tells whether members have names that stay.
+func (r *rendering) hasStatefulSet() bool { return r.isDurable() || r.wanted() > 1 }
+
 func (r *rendering) workload() any {
-	if r.isDurable() {
+	if r.hasStatefulSet() {
 		return r.statefulSet()
 	}
 	return r.deployment()
@@ -66,10 +80,10 @@ func (r *rendering) deployment() *appsv1apply.DeploymentApplyConfiguration {
 // together with the database, and only where the spec says so.
 func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
 	whenDeleted := appsv1.RetainPersistentVolumeClaimRetentionPolicyType
-	if r.goesWithDatabase() {
+	if r.isDurable() && r.goesWithDatabase() {
 		whenDeleted = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	}
-	return appsv1apply.StatefulSet(r.stem(), r.Database.Namespace).
+	statefulSet := appsv1apply.StatefulSet(r.stem(), r.Database.Namespace).
 		WithLabels(r.labels()).
 		WithAnnotations(r.workloadAnnotations()).
 		WithOwnerReferences(r.owner()).
@@ -83,8 +97,11 @@ func (r *rendering) statefulSet() *appsv1apply.StatefulSetApplyConfiguration {
 				WithWhenDeleted(whenDeleted).
 				WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
-			WithVolumeClaimTemplates(r.claimTemplate()).
 			WithTemplate(r.template.render(r)))
+	if r.isDurable() {
+		statefulSet.Spec.WithVolumeClaimTemplates(r.claimTemplate())
+	}
+	return statefulSet
 }
 
 func (r *rendering) workloadAnnotations() map[string]string {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
-// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindSecret,
-// ConfirmGone, Promote, SetPassword, Configure, Grow, Evict, Orphan or Delete.
+// Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindClaim, FindSecret,
+// ConfirmGone, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
+// Evict, Orphan or Delete.
 type Action interface {
 	fmt.Stringer
 	// isAction keeps the set closed.
@@ -50,6 +54,10 @@ type Adopt struct {
 // adopts it if it is adoptable, and refuses it if it is somebody else's.
 type UseClaim struct{ Claim Child }
 
+// FindClaim looks, live, for a volume claim of ours that no watch shows, and puts
+// its labels back. One that isn't there, or isn't ours, is left alone.
+type FindClaim struct{ Claim Child }
+
 // FindSecret looks, live, for a Secret of the user's that no watch shows, to say
 // whether it is missing or only lacks its label.
 type FindSecret struct {
@@ -68,8 +76,39 @@ type Server struct {
 	RunID string
 }
 
-// Promote makes a member the primary: it takes writes from then on.
-type Promote struct{ Server }
+// Promote makes a member the primary: it takes writes from then on, each of which
+// waits for what is required.
+type Promote struct {
+	Server
+	Required Acknowledgement
+}
+
+// Demote has a member take no writes any more.
+type Demote struct{ Server }
+
+// Fence has a member receive nothing any more.
+type Fence struct{ Server }
+
+// Follow has a member copy from another one.
+type Follow struct {
+	Server
+	Source Source
+}
+
+// Require has the primary wait for acknowledgements.
+type Require struct {
+	Server
+	Required Acknowledgement
+}
+
+// Label says on a member's pod what its role is, by which the Services select.
+type Label struct {
+	Pod PodRef
+	// Version is the resourceVersion of the pod that the decision rests on.
+	Version string
+	// Role is empty for none.
+	Role v1alpha1.MemberRole
+}
 
 // SetPassword gives the application's account the password that is in its Secret.
 type SetPassword struct{ Server }
@@ -117,8 +156,14 @@ func (Apply) isAction()       {}
 func (Adopt) isAction()       {}
 func (UseClaim) isAction()    {}
 func (ConfirmGone) isAction() {}
+func (FindClaim) isAction()   {}
 func (FindSecret) isAction()  {}
 func (Promote) isAction()     {}
+func (Demote) isAction()      {}
+func (Fence) isAction()       {}
+func (Follow) isAction()      {}
+func (Require) isAction()     {}
+func (Label) isAction()       {}
 func (SetPassword) isAction() {}
 func (Configure) isAction()   {}
 func (Grow) isAction()        {}
@@ -142,7 +187,34 @@ func (a UseClaim) String() string { return "use " + a.Claim.String() }
 func (a ConfirmGone) String() string { return "confirm that Pod " + a.Pod.Name + " is gone" }
 
 // String describes the action, for logs.
-func (a Promote) String() string { return "promote Pod " + a.Pod.Name }
+func (a Promote) String() string {
+	if a.Required.Count == 0 {
+		return "promote Pod " + a.Pod.Name
+	}
+	return "promote Pod " + a.Pod.Name + ", with acknowledgement by " + a.Required.String()
+}
+
+// String describes the action, for logs.
+func (a Demote) String() string { return "demote Pod " + a.Pod.Name }
+
+// String describes the action, for logs.
+func (a Fence) String() string { return "fence Pod " + a.Pod.Name }
+
+// String describes the action, for logs.
+func (a Follow) String() string { return "have Pod " + a.Pod.Name + " follow " + a.Source.Member }
+
+// String describes the action, for logs.
+func (a Require) String() string {
+	return "have Pod " + a.Pod.Name + " wait for acknowledgement by " + a.Required.String()
+}
+
+// String describes the action, for logs.
+func (a Label) String() string {
+	return "label Pod " + a.Pod.Name + " as " + cmp.Or(string(a.Role), "nothing")
+}
+
+// String describes the action, for logs.
+func (a FindClaim) String() string { return "look for " + a.Claim.String() }
 
 // String describes the action, for logs.
 func (a FindSecret) String() string { return "look for Secret " + a.Name }

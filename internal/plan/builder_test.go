@@ -93,7 +93,7 @@ func (b *snapshotBuilder) withMember(changes ...func(*Member)) *snapshotBuilder 
 		},
 		Probe: Probe{
 			WatchedSince: noon().Add(-time.Hour), IsAsked: true, Answers: true,
-			Engine: EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "run"},
+			Engine: EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "run", Progress: Progress{IsDrained: true}},
 		},
 	}
 	for _, change := range changes {
@@ -122,6 +122,9 @@ func desired(b *snapshotBuilder) Desired {
 	if b.isDurable() {
 		claim := aChild(Ref{KindVolumeClaim, "data-db-0"})
 		claim.IsRetained = true
+		claim.Fields["metadata"] = map[string]any{"name": claim.Name, "labels": map[string]any{
+			v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelEngine: "redis", v1alpha1.LabelStem: "db", v1alpha1.LabelOwnerUID: string(ourUID),
+		}}
 		result.Claims = []Child{claim}
 	}
 	result.setTopology(b.isDurable(), TopologyStep{Topology: Topology{State: TopologyNew, Epoch: 1, DataID: string(ourUID)}})

@@ -14,13 +14,15 @@ type Kind string
 
 // The kinds of children.
 const (
-	KindConfigMap     Kind = "ConfigMap"
-	KindDeployment    Kind = "Deployment"
-	KindNetworkPolicy Kind = "NetworkPolicy"
-	KindSecret        Kind = "Secret"
-	KindService       Kind = "Service"
-	KindStatefulSet   Kind = "StatefulSet"
-	KindVolumeClaim   Kind = "PersistentVolumeClaim"
+	KindConfigMap  Kind = "ConfigMap"
+	KindDeployment Kind = "Deployment"
+	// KindDisruptionBudget is the PodDisruptionBudget.
+	KindDisruptionBudget Kind = "PodDisruptionBudget"
+	KindNetworkPolicy    Kind = "NetworkPolicy"
+	KindSecret           Kind = "Secret"
+	KindService          Kind = "Service"
+	KindStatefulSet      Kind = "StatefulSet"
+	KindVolumeClaim      Kind = "PersistentVolumeClaim"
 )
 
 // Ref names a child within the database's namespace.
@@ -110,6 +112,9 @@ type Desired struct {
 
 	// Members is how many members the workload runs; none under spec.shutdown.
 	Members int32
+
+	// CopiesAccounts tells whether replicas get their accounts from the primary.
+	CopiesAccounts bool
 
 	// Live are the parameters that running servers are to have.
 	Live Settings

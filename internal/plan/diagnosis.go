@@ -40,9 +40,8 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem, now time.Time) dia
 	switch {
 	case problem != nil:
 		return diagnosis{isTroubled, problem.Reason, problem.Message}
-	case wantedReplicas(snapshot.Database) > 1:
-		return diagnosis{isTroubled, v1alpha1.ReasonReplicationNotAvailable, fmt.Sprintf(
-			"spec.replicas is %d, and this version of the operator runs one member: set it to 1.", wantedReplicas(snapshot.Database))}
+	case plan.Finding != nil && plan.Finding.IsTrouble:
+		return diagnosis{isTroubled, plan.Finding.Reason, plan.Finding.Message}
 	}
 	if len(snapshot.Strangers) > 0 {
 		stranger := snapshot.Strangers[0]
@@ -60,6 +59,9 @@ func diagnose(snapshot Snapshot, plan Plan, problem *Problem, now time.Time) dia
 	}
 	if found := snapshot.diagnoseAbsence(now); found.gravity != isWell {
 		return found
+	}
+	if plan.Finding != nil {
+		return snapshot.diagnoseFinding(*plan.Finding)
 	}
 	switch {
 	case plan.IsRolling:
@@ -93,6 +95,15 @@ func (s Snapshot) diagnoseRest(plan Plan) diagnosis {
 	default:
 		return diagnosis{isStopped, v1alpha1.ReasonShutDown, "spec.shutdown is set: there are no members, and, without spec.storage, no data."}
 	}
+}
+
+// diagnoseFinding words what is still to come of the replication. A primary that
+// serves goes on serving meanwhile.
+func (s Snapshot) diagnoseFinding(finding Finding) diagnosis {
+	if !s.NamedServes() {
+		return s.underway(finding.Message)
+	}
+	return diagnosis{isChanging, finding.Reason, finding.Message}
 }
 
 // diagnoseAbsence explains a member that has no pod.
@@ -133,7 +144,7 @@ func (s Snapshot) diagnoseMember(member Member, topology Topology, now time.Time
 		}
 	}
 	switch {
-	case member.Probe.Answers && !member.isPrimary():
+	case member.Probe.Answers && !member.isPrimary() && (member.Pod.Name == topology.Primary || len(s.Members) == 1):
 		return s.underway(fmt.Sprintf("Pod %s answers queries, and takes no writes yet.", pod.Name))
 	case member.Probe.Answers && isReady(pod):
 		return diagnosis{}
@@ -164,6 +175,8 @@ func (s Snapshot) diagnoseRefusal(pod *corev1.Pod, refusal corev1.ContainerState
 			"Pod %s doesn't start its server. %s Correct spec.config, or take the parameter out.", pod.Name, sentence)}
 	case refusal.ExitCode != exitNoData:
 		return diagnosis{isTroubled, v1alpha1.ReasonDataRefused, fmt.Sprintf("Pod %s doesn't start its server. %s", pod.Name, sentence)}
+	case refusal.ExitCode == exitNoSource:
+		return s.underway(fmt.Sprintf("Pod %s has no data, and can't copy them yet. %s", pod.Name, sentence))
 	case topology.State == TopologyNew || !s.isDurable():
 		return s.underway(fmt.Sprintf("Pod %s waits for its turn to make a database.", pod.Name))
 	}

@@ -7,6 +7,8 @@ import "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 // Engine is what the planner and the renderer need to know of a database
 // engine. An implementation is pure: the same question has the same answer.
 type Engine interface {
+	ReplicatingEngine
+
 	// Type is the engine's value of spec.dbtype.
 	Type() v1alpha1.DatabaseType
 

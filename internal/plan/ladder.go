@@ -5,6 +5,7 @@ package plan
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"coolops.cn/database-manager/internal/intent"
@@ -36,6 +37,10 @@ type Plan struct {
 	Notices []Notice
 	// Topology is what is recorded once the actions are carried out.
 	Topology Topology
+	// Finding is what there is to say of the replication; nil if all is well.
+	Finding *Finding
+	// IsUrgent has the members asked again when it is looked again.
+	IsUrgent bool
 	// WakeIn is after what time to look again, though nothing changes; zero if
 	// there is nothing to wait for.
 	WakeIn time.Duration
@@ -55,11 +60,12 @@ type rung func(*Plan, Snapshot, Desired) bool
 func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) Plan {
 	plan := Plan{
 		Problem: problem, Aside: desired.Aside, Topology: desired.Topology.Topology, Growing: snapshot.isGrowing(desired),
-		WakeIn: sooner(snapshot.SettlesIn(now), snapshot.LosesPatienceIn(now)),
+		WakeIn:  sooner(sooner(snapshot.SettlesIn(now), snapshot.LosesPatienceIn(now)), desired.Topology.move.wait),
+		Finding: desired.Topology.move.finding, IsUrgent: desired.Topology.move.isUrgent,
 	}
 	for _, climb := range []rung{
-		stopAtDeletion, stopAtSuspension, stopAtProblem, findCredentials, claimStem, ensureChildren, ensureClaims, appointPrimary,
-		setPasswords, configure, growClaims, replaceWaiting, rollMember, pruneConfigs, replaceWorkload,
+		stopAtDeletion, stopAtSuspension, stopAtProblem, findCredentials, claimStem, labelMembers, ensureChildren, ensureClaims, settleRoles,
+		setPasswords, configure, growClaims, replaceWaiting, rollMember, prune, replaceWorkload,
 	} {
 		if climb(&plan, snapshot, desired) {
 			break
@@ -115,11 +121,12 @@ func claimStem(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if plan.ensure(snapshot, desired, desired.Stem) {
 		return true
 	}
-	if snapshot.Objects[desired.Workload().Ref] != nil {
-		return false
-	}
+	workload := snapshot.Objects[desired.Workload().Ref]
 	// The workload would mount whatever has the name of its claim.
-	for _, claim := range desired.Claims {
+	for ordinal, claim := range desired.Claims {
+		if ordinal < runs(workload) || ordinal >= int(desired.Members) {
+			continue
+		}
 		if object := snapshot.Objects[claim.Ref]; object != nil {
 			if verdict := snapshot.Claimant(desired.Topology.DataID).Judge(claim, object); verdict.Problem != nil {
 				plan.Problem = verdict.Problem
@@ -129,6 +136,19 @@ func claimStem(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		plan.Actions = append(plan.Actions, UseClaim{Claim: claim})
 	}
 	return false
+}
+
+// runs is how many members a workload is told to run; none if there is none.
+func runs(workload metav1.Object) int {
+	statefulSet, exists := workload.(*appsv1.StatefulSet)
+	switch {
+	case !exists:
+		return 0
+	case statefulSet.Spec.Replicas == nil:
+		return 1
+	default:
+		return int(*statefulSet.Spec.Replicas)
+	}
 }
 
 // ensureChildren makes what is missing and corrects what differs. It doesn't
@@ -144,13 +164,33 @@ func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // ensureClaims keeps what the claims say of their data, from the moment on that
 // there are any. Claims that don't exist are the business of the workload's own
-// controller.
+// controller; but one that isn't seen where there is to be one may have lost the
+// label by which it is watched.
 func ensureClaims(plan *Plan, snapshot Snapshot, desired Desired) bool {
-	if desired.Topology.State != TopologyInitialized {
-		return false
-	}
+	isInitialized := desired.Topology.State == TopologyInitialized
 	for _, claim := range desired.Claims {
-		if snapshot.Objects[claim.Ref] != nil && plan.ensure(snapshot, desired, claim) {
+		switch {
+		case snapshot.Objects[claim.Ref] == nil:
+			if snapshot.hasWorkload() && (isInitialized && desired.Topology.holds(claim.Name) || snapshot.isMounted(claim.Name)) {
+				plan.Actions = append(plan.Actions, FindClaim{Claim: claim})
+			}
+		case isInitialized && plan.ensure(snapshot, desired, claim):
+			return true
+		}
+	}
+	return false
+}
+
+// hasWorkload tells whether there is a workload of ours that stays.
+func (s Snapshot) hasWorkload() bool {
+	workload := s.Objects[s.workloadRef()]
+	return workload != nil && s.isControlled(workload) && workload.GetDeletionTimestamp() == nil
+}
+
+// isMounted tells whether a member runs on the volume claim, so that it exists.
+func (s Snapshot) isMounted(claim string) bool {
+	for _, member := range s.Members {
+		if ClaimName(member.Pod.Name) == claim && IsStarted(member.Pod) {
 			return true
 		}
 	}

@@ -192,6 +192,7 @@ func (c planCase) check(t *testing.T) {
 	if c.change != nil {
 		c.change(c.database, &wanted)
 	}
+	wanted.Topology.move = c.database.build().move(wanted.Topology.Topology, anEngine(), noon())
 	got := Make(c.database.build(), wanted, nil, noon())
 	if !slices.Equal(actionsOf(got), c.actions) {
 		t.Errorf("actions are\n\t%s\nwant\n\t%s", strings.Join(actionsOf(got), "\n\t"), strings.Join(c.actions, "\n\t"))

@@ -30,6 +30,8 @@ type model struct {
 	made    int
 	// disks are the data directories on the volumes, by the claim's UID.
 	disks map[types.UID]*disk
+	// unseen is the volume claim while it lacks the label by which it is watched.
+	unseen metav1.Object
 	// hasServed is true once writes were acknowledged that nobody gave up since.
 	hasServed bool
 }
@@ -52,7 +54,8 @@ func (m *model) faults() []func() {
 				m.lose(refs[m.random.IntN(len(refs))])
 			}
 		},
-		func() { m.lose(Ref{KindVolumeClaim, "data-db-0"}) },
+		func() { m.lose(theClaimRef()) },
+		func() { m.unlabel(1 + m.random.IntN(4)) },
 		func() { m.lose(Ref{KindConfigMap, "db-topology"}) },
 		func() { // the user gives the data up
 			if topology, isLost := m.lostData(); isLost {
@@ -85,11 +88,58 @@ func (m *model) faults() []func() {
 	}
 }
 
+func theClaimRef() Ref { return Ref{KindVolumeClaim, "data-db-0"} }
+
+// claim is the volume claim, whether a watch shows it or not.
+func (m *model) claim() metav1.Object {
+	if seen := m.Objects[theClaimRef()]; seen != nil {
+		return seen
+	}
+	return m.unseen
+}
+
+// unlabel has somebody take labels off the volume claim, the one by which it is
+// watched among them or not. As long as the topology doesn't name the claim, one
+// label has to be left that says whose it is.
+func (m *model) unlabel(count int) {
+	claim := m.claim()
+	if claim == nil {
+		return
+	}
+	names := []string{v1alpha1.LabelManagedBy, v1alpha1.LabelStem, v1alpha1.LabelEngine, v1alpha1.LabelOwnerUID}
+	if topology, _ := m.Objects[Ref{KindConfigMap, "db-topology"}].(*corev1.ConfigMap); topology == nil || topology.Data[topologyHolderKey] != string(claim.GetUID()) {
+		names = names[:1]
+	}
+	for range count {
+		delete(claim.GetLabels(), names[m.random.IntN(len(names))])
+	}
+	if claim.GetLabels()[v1alpha1.LabelManagedBy] == "" {
+		delete(m.Objects, theClaimRef())
+		m.unseen = claim
+	}
+}
+
+// find does what the executor does to find the volume claim.
+func (m *model) find(t *testing.T, action FindClaim) {
+	t.Helper()
+	if m.unseen == nil {
+		return
+	}
+	if verdict := m.build().Claimant(m.desired.Topology.DataID).Judge(action.Claim, m.unseen); !verdict.IsOurs {
+		t.Fatalf("the claim with the labels %v is given up: %+v, %v", m.unseen.GetLabels(), verdict, verdict.Problem)
+	}
+	uid := m.unseen.GetUID()
+	m.unseen = nil
+	object := asObject(m.Database, action.Claim)
+	object.SetUID(uid)
+	m.with(KindVolumeClaim, object)
+}
+
 // lose deletes an object. What remembers that there are data is lost one at a
 // time: with all of it gone at once, nobody could tell.
 func (m *model) lose(ref Ref) {
 	topology := m.Objects[Ref{KindConfigMap, "db-topology"}]
-	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	claim := m.claim()
 	isMarked := claim != nil && claim.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
 	switch {
 	case m.hasServed && ref.Kind == KindVolumeClaim && topology == nil,
@@ -97,14 +147,14 @@ func (m *model) lose(ref Ref) {
 		return
 	case ref.Kind == KindVolumeClaim && claim != nil:
 		delete(m.disks, claim.GetUID())
-		m.Members = nil
+		m.Members, m.unseen = nil, nil
 	}
 	delete(m.Objects, ref)
 }
 
 // lostData returns the topology of a database whose volume is empty.
 func (m *model) lostData() (Topology, bool) {
-	recorded, problem := m.build().Recall()
+	recorded, problem := m.build().Recall(anEngine(), noon())
 	isLost := problem == nil && recorded.Topology.State == TopologyInitialized && len(m.Members) > 0 && m.Members[0].saysNoData()
 	return recorded.Topology.Topology, isLost
 }
@@ -118,7 +168,7 @@ func (m *model) settle() {
 		return
 	}
 	statefulSet.Status.UpdateRevision = statefulSet.Annotations[v1alpha1.AnnotationIntentHash]
-	if m.Objects[Ref{KindVolumeClaim, "data-db-0"}] == nil {
+	if m.claim() == nil {
 		m.made++
 		claim := asObject(m.Database, m.desired.Claims[0])
 		claim.SetUID(types.UID(fmt.Sprintf("uid-of-claim-%d", m.made)))
@@ -140,7 +190,7 @@ func (m *model) settle() {
 
 // restartServer does what the boot script does.
 func (m *model) restartServer() {
-	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	claim := m.claim()
 	if len(m.Members) == 0 || claim == nil {
 		return
 	}
@@ -160,7 +210,7 @@ func (m *model) restartServer() {
 	if data.isPrimary {
 		role = v1alpha1.MemberRolePrimary
 	}
-	member.Probe = Probe{IsAsked: true, Answers: true, Engine: EngineState{Role: role, RunID: strconv.Itoa(m.made)}}
+	member.Probe = Probe{IsAsked: true, Answers: true, Engine: EngineState{Role: role, RunID: strconv.Itoa(m.made), Progress: Progress{IsDrained: true}}}
 	member.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}
@@ -169,7 +219,7 @@ func (m *model) restartServer() {
 // promote has the member take writes, and checks what must be true before.
 func (m *model) promote(t *testing.T, promotion Promote) {
 	t.Helper()
-	claim := m.Objects[Ref{KindVolumeClaim, "data-db-0"}]
+	claim := m.claim()
 	topology, _ := m.Objects[Ref{KindConfigMap, "db-topology"}].(*corev1.ConfigMap)
 	if len(m.Members) == 0 || claim == nil || m.disks[claim.GetUID()] == nil {
 		return
@@ -211,6 +261,8 @@ func (m *model) carryOut(t *testing.T, action Action) {
 		m.Members = nil
 	case Delete:
 		delete(m.Objects, action.Ref)
+	case FindClaim:
+		m.find(t, action)
 	case UseClaim, ConfirmGone:
 	}
 }
@@ -247,7 +299,7 @@ func (m *model) check(t *testing.T, plan Plan) {
 			}
 		case Promote:
 			disruptions++
-		case Adopt, UseClaim, ConfirmGone:
+		case Adopt, UseClaim, FindClaim, ConfirmGone:
 		}
 	}
 	if disruptions > 1 {
@@ -260,7 +312,7 @@ func (m *model) check(t *testing.T, plan Plan) {
 func (m *model) pass(t *testing.T, steps int) Plan {
 	t.Helper()
 	snapshot := m.build()
-	recorded, problem := snapshot.Recall()
+	recorded, problem := snapshot.Recall(anEngine(), noon())
 	if problem != nil {
 		t.Fatalf("nothing is recalled: %v", problem)
 	}
@@ -318,6 +370,9 @@ func (m *model) convergeOn(t *testing.T, seed uint64) {
 	}
 	if !m.Members[0].isPrimary() {
 		t.Fatalf("seed %d came to rest without a primary", seed)
+	}
+	if claim := m.Objects[theClaimRef()]; claim == nil || claim.GetLabels()[v1alpha1.LabelOwnerUID] != string(ourUID) {
+		t.Fatalf("seed %d came to rest with the claim %v", seed, claim)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,6 +26,9 @@ type Claimant struct {
 	// Workload is the UID of the workload; empty if there is none. It controls
 	// the volume claims that go with it.
 	Workload types.UID
+	// Holder is the UID of the volume claim that the database's own topology
+	// names; empty if there is none, or none is known.
+	Holder types.UID
 	// Siblings are the names of other databases with the same stem, by UID.
 	Siblings map[types.UID]string
 }
@@ -37,6 +41,7 @@ func (s Snapshot) Claimant(dataID string) Claimant {
 	}
 	return Claimant{
 		Workload: workload,
+		Holder:   s.ownHolder(),
 		UID:      s.Database.UID,
 		Name:     s.Database.Name,
 		Engine:   s.Database.Spec.DBType,
@@ -44,6 +49,16 @@ func (s Snapshot) Claimant(dataID string) Claimant {
 		DataID:   dataID,
 		Siblings: s.Siblings,
 	}
+}
+
+// ownHolder is the holder in the topology, provided that the topology is this
+// database's own: one that was left behind names what a former one had.
+func (s Snapshot) ownHolder() types.UID {
+	topology, exists := s.Objects[s.topologyRef()].(*corev1.ConfigMap)
+	if !exists || !s.isControlled(topology) && topology.Labels[v1alpha1.LabelOwnerUID] != string(s.Database.UID) {
+		return ""
+	}
+	return types.UID(topology.Data[topologyHolderKey])
 }
 
 // Verdict says what an object is to a database.
@@ -62,13 +77,16 @@ type Verdict struct {
 //	child      object                                        verdict
 //	any        controller is this UID                        ours
 //	owned      anything else                                 Conflict
+//	claim      the topology names it, and it names no other  ours
 //	retained   controlled by another, or not managed by us   Conflict
 //	retained   other engine or stem                          RetainedDataMismatch
 //	retained   owner-uid is this UID                         ours
 //	retained   other data id                                 RetainedDataMismatch
 //	retained   owner-uid is another UID                      adoptable
 //
-// A name alone never makes an object ours. What is ours has the data id that
+// A claim is also ours without our label managed-by, if the others are there:
+// labels are what people change by hand, and it holds the data. A name alone never
+// makes an object ours. What is ours has the data id that
 // the topology has, or is given it: a claim that the workload's controller has
 // just made, or one of a database that began again.
 func (c Claimant) Judge(child Child, object metav1.Object) Verdict {
@@ -76,13 +94,45 @@ func (c Claimant) Judge(child Child, object metav1.Object) Verdict {
 	if controller != nil && controller.UID == c.Workload && child.Kind == KindVolumeClaim {
 		controller = nil
 	}
+	isManaged := object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 	switch {
 	case controller != nil && controller.UID == c.UID:
 		return Verdict{IsOurs: true}
-	case controller != nil || !child.IsRetained || object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
+	case controller == nil && child.Kind == KindVolumeClaim && c.isHolder(object):
+		return Verdict{IsOurs: true}
+	case controller == nil && child.Kind == KindVolumeClaim && !isManaged && c.isLabelled(object):
+		return Verdict{IsOurs: true}
+	case controller != nil || !child.IsRetained || !isManaged:
 		return Verdict{Problem: c.conflict(child.Ref, controller)}
 	}
 	return c.judgeRetained(child.Ref, object)
+}
+
+// isHolder tells whether a claim is the one that the topology names, and isn't
+// labelled as another database's.
+func (c Claimant) isHolder(claim metav1.Object) bool {
+	owner := types.UID(claim.GetLabels()[v1alpha1.LabelOwnerUID])
+	return c.Holder != "" && claim.GetUID() == c.Holder && (owner == "" || owner == c.UID)
+}
+
+// isLabelled tells whether the labels say that an object is this database's.
+func (c Claimant) isLabelled(object metav1.Object) bool {
+	labels := object.GetLabels()
+	return labels[v1alpha1.LabelOwnerUID] == string(c.UID) && labels[v1alpha1.LabelStem] == c.Stem && labels[v1alpha1.LabelEngine] == string(c.Engine)
+}
+
+// Unlabelled is the problem with a claim in the place of ours that no watch
+// shows, and of which nothing says that it is ours. It may hold the data all the
+// same, so nobody is told to delete it.
+func (c Claimant) Unlabelled(claim Ref) *Problem {
+	return &Problem{
+		Reason: v1alpha1.ReasonConflict,
+		Message: fmt.Sprintf("%s has lost the labels that say whose data it holds, and isn't the one that ConfigMap %s names; it was left as it is. "+
+			"If it holds this database's, run: kubectl label --overwrite persistentvolumeclaim %s %s=%s %s=%s %s=%s %s=%s",
+			claim, TopologyName(c.Stem), claim.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue,
+			v1alpha1.LabelEngine, c.Engine, v1alpha1.LabelStem, c.Stem, v1alpha1.LabelOwnerUID, c.UID),
+		Retry: foreignRetry, IsAside: true,
+	}
 }
 
 func (c Claimant) judgeRetained(ref Ref, object metav1.Object) Verdict {

@@ -2,24 +2,6 @@
 
 package plan
 
-// appointPrimary promotes the member that the topology names, once the topology
-// and the mark on its volume are written.
-func appointPrimary(plan *Plan, snapshot Snapshot, desired Desired) bool {
-	topology := desired.Topology.Topology
-	if topology.State != TopologyInitialized || plan.writes(snapshot.topologyRef()) || plan.writesAny(desired.Claims) {
-		return false
-	}
-	for _, member := range snapshot.Members {
-		isNamed := member.Pod.Name == topology.Primary && snapshot.holderOf(member) == topology.Holder
-		if !isNamed || !member.Probe.Answers || member.isPrimary() || member.Pod.DeletionTimestamp != nil {
-			continue
-		}
-		plan.Actions = append(plan.Actions, Promote{member.server()})
-		return true
-	}
-	return false
-}
-
 // server is the server that answered in the member's pod.
 func (m Member) server() Server {
 	return Server{Pod: PodRef{Name: m.Pod.Name, UID: m.Pod.UID}, RunID: m.Probe.Engine.RunID}

@@ -9,22 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pruneConfigs removes the ConfigMaps of older configurations, which are never
-// edited in place, once no pod has or could still get one mounted.
-func pruneConfigs(plan *Plan, snapshot Snapshot, desired Desired) bool {
+// prune removes what nothing refers to any more: the ConfigMaps of older
+// configurations, which are never edited in place, once no pod has or could still
+// get one mounted, and what only several members have.
+func prune(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if len(plan.Actions) > 0 || snapshot.deploymentRolls() {
 		return false
 	}
 	inUse := snapshot.mountedConfigs()
+	isWanted := map[Ref]bool{desired.Stem.Ref: true}
 	for _, child := range desired.Children {
-		if child.Kind == KindConfigMap {
-			inUse[child.Name] = true
-		}
+		isWanted[child.Ref] = true
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(snapshot.Objects), compareRefs) {
 		object := snapshot.Objects[ref]
-		isOurs := ref.Kind == KindConfigMap && snapshot.isControlled(object) && object.GetDeletionTimestamp() == nil
-		if isOurs && !inUse[ref.Name] {
+		isPrunable := ref.Kind == KindConfigMap && !inUse[ref.Name] || ref.Kind == KindService || ref.Kind == KindDisruptionBudget
+		if isPrunable && !isWanted[ref] && snapshot.isControlled(object) && object.GetDeletionTimestamp() == nil {
 			plan.Actions = append(plan.Actions, Delete{Ref: ref, UID: object.GetUID()})
 		}
 	}

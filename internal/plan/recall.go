@@ -31,6 +31,9 @@ type Recorded struct {
 	// Topology says where the data are, and what their identity is.
 	Topology TopologyStep
 
+	// Size is how many members there are to be for now, Existing how many there are.
+	Size, Existing int32
+
 	// ClaimSize is the size of the claims that the workload makes, which can't be
 	// changed; empty if there is no workload that makes any.
 	ClaimSize string
@@ -59,8 +62,10 @@ func (c Credential) String() string { return "issued at " + c.IssuedAt }
 func (c Credential) GoString() string { return c.String() }
 
 // Recall reads from the children what was decided earlier. It fails with a
-// Problem if what was left behind contradicts itself or can't be read.
-func (s Snapshot) Recall() (Recorded, *Problem) {
+// Problem if what was left behind contradicts itself or can't be read. What follows
+// from it and from what the members say is decided here, too: the topology as it
+// is to be, and the roles.
+func (s Snapshot) Recall(engine Engine, now time.Time) (Recorded, *Problem) {
 	annotations := s.records()
 	recorded := Recorded{
 		Version:         annotations[v1alpha1.AnnotationResolvedVersion],
@@ -79,6 +84,14 @@ func (s Snapshot) Recall() (Recorded, *Problem) {
 		}
 	}
 	recorded.Topology = s.nextTopology(topology, dataID)
+	recorded.Topology.move = s.move(recorded.Topology.Topology, engine, now)
+	if step := &recorded.Topology; step.equal(topology.Topology) {
+		// One decision at a time: this one rests on what is recorded.
+		step.Topology, step.Gone = step.move.topology, step.move.gone
+	} else {
+		step.move.actions = nil
+	}
+	recorded.Size, recorded.Existing = s.size(recorded.Topology.Topology, engine), int32(len(s.Members))
 	if statefulSet, isStatefulSet := s.Objects[s.workloadRef()].(*appsv1.StatefulSet); isStatefulSet && s.isControlled(statefulSet) {
 		if size, isKnown := templateSize(statefulSet); isKnown {
 			recorded.ClaimSize = size.String()

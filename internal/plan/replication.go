@@ -133,6 +133,9 @@ type ReplicatingEngine interface {
 	// told to wait for.
 	MostAcknowledgements() int
 
+	// Acknowledging tells how a replica comes to have a say in commits.
+	Acknowledging() Acknowledging
+
 	// DemotesAtStart tells whether a primary becomes a replica by a start of its
 	// container, and in no other way.
 	DemotesAtStart() bool
@@ -141,6 +144,18 @@ type ReplicatingEngine interface {
 	// it doesn't, each member is told a new password.
 	CopiesAccounts() bool
 }
+
+// Acknowledging says how a replica comes to have a say in its primary's commits.
+type Acknowledging int
+
+const (
+	// ByName: the primary knows by name whom it waits for.
+	ByName Acknowledging = iota
+	// ByReplica: each replica is told whether it acknowledges; the primary counts.
+	ByReplica
+	// ByAttachment: whoever is attached to the primary acknowledges.
+	ByAttachment
+)
 
 // What a boot script is told by its environment, besides TopologyStateVariable.
 // All but the last come from the topology as it was when the container started;

@@ -47,7 +47,7 @@ func Report(snapshot Snapshot, desired Desired, plan Plan, outcome Outcome, now 
 		status.SecretName = AuthSecretName(stem)
 	}
 	for _, member := range snapshot.Members {
-		addMember(&status, member)
+		addMember(&status, member, desired.Topology)
 	}
 	status.Config = snapshot.parameters(desired)
 	setConditions(&status, diagnose(snapshot, plan, problem, now), plan, database.Generation, now)
@@ -56,31 +56,28 @@ func Report(snapshot Snapshot, desired Desired, plan Plan, outcome Outcome, now 
 
 // parameters says what became of those that the spec sets.
 func (s Snapshot) parameters(desired Desired) []v1alpha1.ParameterStatus {
+	hasFiles := make([]bool, len(s.Members))
+	for i, member := range s.Members {
+		mounted := map[string]bool{}
+		addConfigs(mounted, member.Pod.Spec)
+		hasFiles[i] = mounted[desired.ConfigName]
+	}
 	var states []v1alpha1.ParameterStatus
 	for _, parameter := range desired.Parameters {
 		state := v1alpha1.ParameterStatus{Name: parameter.Name, Change: v1alpha1.ParameterChangeRestart, InEffect: len(s.Members) > 0}
 		if parameter.IsLive {
 			state.Change = v1alpha1.ParameterChangeLive
 		}
-		for _, member := range s.Members {
-			state.InEffect = state.InEffect && s.hasInEffect(member, parameter, desired)
+		for i, member := range s.Members {
+			hasIt := hasFiles[i]
+			if parameter.IsLive {
+				hasIt = member.Probe.Settings[parameter.Name] == desired.Live[parameter.Name]
+			}
+			state.InEffect = state.InEffect && member.Probe.Answers && hasIt
 		}
 		states = append(states, state)
 	}
 	return states
-}
-
-// hasInEffect tells whether a member runs with the wanted value of a parameter.
-func (s Snapshot) hasInEffect(member Member, parameter Parameter, desired Desired) bool {
-	if !member.Probe.Answers {
-		return false
-	}
-	if parameter.IsLive {
-		return ParseSettings(member.Probe.Engine.Settings)[parameter.Name] == desired.Live[parameter.Name]
-	}
-	mounted := map[string]bool{}
-	addConfigs(mounted, member.Pod.Spec)
-	return mounted[desired.ConfigName]
 }
 
 // Selector returns the label query that selects the members' pods.
@@ -88,21 +85,40 @@ func Selector(stem string) string {
 	return fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelComponent, v1alpha1.ComponentDatabase, v1alpha1.LabelStem, stem)
 }
 
-func addMember(status *v1alpha1.DatabaseManagerStatus, member Member) {
+func addMember(status *v1alpha1.DatabaseManagerStatus, member Member, topology TopologyStep) {
 	entry := v1alpha1.MemberStatus{Name: member.Pod.Name, Ready: member.Probe.Answers}
 	status.Replicas++
 	if isReady(member.Pod) {
 		status.ReadyReplicas++
 	}
 	if member.Probe.Answers {
-		status.AvailableReplicas++
 		entry.Role = member.Probe.Engine.Role
-		if entry.Role == v1alpha1.MemberRolePrimary {
+		if lag := member.Probe.Engine.Progress.Lag; entry.Role == v1alpha1.MemberRoleReplica && lag >= 0 && member.Probe.Engine.Replication.Source != "" {
+			entry.Lag = coarse(lag).String()
+		}
+		// One without the primary's data isn't available, whatever it answers.
+		role, isDecided := topology.move.roles[member.Pod.Name]
+		if !isDecided || role != "" || len(topology.Members) == 0 && entry.Role == v1alpha1.MemberRolePrimary {
+			status.AvailableReplicas++
+		}
+		if entry.Role == v1alpha1.MemberRolePrimary && (topology.Primary == "" || topology.Primary == member.Pod.Name) {
 			status.CurrentPrimary = member.Pod.Name
 			status.CurrentVersion = member.Probe.Engine.Version
 		}
 	}
 	status.Members = append(status.Members, entry)
+}
+
+// coarse is the greatest of a few lengths of time that a lag has reached: a status
+// isn't written for each second.
+func coarse(lag time.Duration) time.Duration {
+	reached := time.Duration(0)
+	for _, length := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
+		if lag >= length {
+			reached = length
+		}
+	}
+	return reached
 }
 
 func isReady(pod *corev1.Pod) bool {

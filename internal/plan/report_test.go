@@ -156,9 +156,6 @@ func TestReadySaysWhyAMemberDoesNotStart(t *testing.T) {
 		"Creating while the member takes no writes": {
 			aDatabase().withMember(notPromoted), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "takes no writes yet",
 		},
-		"ReplicationNotAvailable when more members are asked for": {
-			aDatabase().withReplicas(3).withMember(), Outcome{IsDone: true}, metav1.ConditionFalse, v1alpha1.ReasonReplicationNotAvailable, true, "spec.replicas is 3",
-		},
 		"what the executor ran into before anything else": {
 			aDatabase().withMember(),
 			Outcome{Problem: &Problem{Reason: v1alpha1.ReasonConflict, Message: "Service db exists"}},

@@ -160,7 +160,7 @@ func planOnSilence(t *testing.T, database *snapshotBuilder, silent []Ref, pod *c
 	}
 	database.Members = []Member{{Pod: pod}}
 	snapshot := database.build()
-	_, problem := snapshot.Recall()
+	_, problem := snapshot.Recall(anEngine(), noon())
 	mustRefuse := slices.ContainsFunc(silent, func(ref Ref) bool { return ref.Kind == KindSecret || ref == snapshot.topologyRef() })
 	if (problem != nil) != mustRefuse {
 		t.Errorf("where %v say nothing, the problem is %v", silent, problem)

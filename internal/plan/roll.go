@@ -3,7 +3,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
@@ -22,17 +24,55 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		return true
 	}
 	plan.IsRolling = snapshot.workloadRolls()
-	for _, member := range snapshot.Members {
+	for _, member := range snapshot.inRollingOrder(desired.Topology.Topology) {
 		why := snapshot.outdated(member)
 		if why == "" {
 			continue
 		}
 		plan.IsRolling = true
+		if snapshot.waitsForOthers(member, desired.Topology) {
+			return true
+		}
 		// One that is already leaving makes room by itself.
 		if member.Pod.DeletionTimestamp == nil {
 			plan.Actions = append(plan.Actions, Evict{Pod: member.Pod.Name, UID: member.Pod.UID, Why: why})
 		}
 		return true
+	}
+	return false
+}
+
+// inRollingOrder are the members in the order in which they are replaced: those
+// that don't answer, which nobody misses, the replicas, and the primary last.
+func (s Snapshot) inRollingOrder(topology Topology) []Member {
+	ordered := slices.Clone(s.Members)
+	rank := func(member Member) int {
+		switch {
+		case !member.Probe.Answers:
+			return 0
+		case member.Pod.Name != topology.Primary:
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortStableFunc(ordered, func(a, b Member) int { return cmp.Compare(rank(a), rank(b)) })
+	return ordered
+}
+
+// waitsForOthers tells whether a member has to stay for now: each of the others
+// has to have the primary's data first, and the primary hands over before it goes.
+func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
+	if len(s.Members) == 1 || !member.Probe.Answers {
+		return false
+	}
+	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 {
+		return true
+	}
+	for _, other := range s.Members {
+		if other.Pod.Name != member.Pod.Name && topology.move.roles[other.Pod.Name] == "" {
+			return true
+		}
 	}
 	return false
 }

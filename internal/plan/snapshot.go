@@ -39,6 +39,10 @@ type Snapshot struct {
 	// it has seen what is wanted; zero if it has.
 	AbsentSince time.Time
 
+	// UnservedSince is since when the member that the topology names hasn't taken
+	// writes, as far as anybody has seen; zero if it does.
+	UnservedSince time.Time
+
 	// Credentials is the Secret that spec.auth names; nil if it isn't seen.
 	Credentials *corev1.Secret
 
@@ -81,8 +85,12 @@ type Probe struct {
 	Answers bool
 	// Since is when Answers last changed.
 	Since time.Time
+	// At is when it last answered.
+	At time.Time
 	// Failure says why the engine doesn't answer.
 	Failure string
+	// Settings are those of the last answer, by name; none if it tells none.
+	Settings Settings
 	// Engine is the last answer.
 	Engine EngineState
 }
@@ -163,7 +171,7 @@ func (s Snapshot) isDurable() bool {
 
 // workloadRef names the workload that runs the members.
 func (s Snapshot) workloadRef() Ref {
-	if s.isDurable() {
+	if s.isDurable() || wantedReplicas(s.Database) > 1 {
 		return Ref{Kind: KindStatefulSet, Name: s.Database.Spec.DeploymentName}
 	}
 	return Ref{Kind: KindDeployment, Name: s.Database.Spec.DeploymentName}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,25 @@ type Topology struct {
 	// empty under new; Holder also where it has been forgotten.
 	Primary string
 	Holder  types.UID
+
+	// Members are the replicas whose acknowledgement a commit can rest on, in the
+	// order of their ordinals; Required is how many of them are sure to have each
+	// commit that was acknowledged: the weakest that may be in effect. None is where
+	// that isn't known, and then nobody is promoted in the primary's stead.
+	Members  []TopologyMember
+	Required int
+	// IsHandingOver has the primary start as a replica of nobody the next time, so
+	// that another one can take its place.
+	IsHandingOver bool
+	// Clones are the members that are to give up their data for the primary's, each
+	// with a token by which it knows whether it has.
+	Clones map[string]string
+}
+
+// TopologyMember is a replica, and what its data lie on.
+type TopologyMember struct {
+	Name   string
+	Holder types.UID
 }
 
 // TopologyState says whether there are data.
@@ -60,20 +80,52 @@ const (
 	topologyDataIDKey  = "data-id"
 	topologyPrimaryKey = "primary"
 	topologyHolderKey  = "holder"
+
+	topologyMembersKey     = "members"
+	topologyRequiredKey    = "required"
+	topologyHandingOverKey = "handing-over"
+
+	// TopologyStartsAsPrimaryKey and TopologyClonesKey are given to boot scripts, too.
+	// The first has the primary's name, and nobody's while the primary hands over.
+	TopologyStartsAsPrimaryKey = "starts-as-primary"
+	TopologyClonesKey          = "clones"
+	nobody                     = "-"
 )
 
 // TopologyName is the name of the ConfigMap with the topology.
 func TopologyName(stem string) string { return stem + "-topology" }
 
-// Data is the content of the ConfigMap.
+// Data is the content of the ConfigMap. What only several members have is absent
+// where there is none of it.
 func (t Topology) Data() map[string]string {
-	return map[string]string{
+	data := map[string]string{
 		TopologyStateKey:   string(t.State),
 		topologyEpochKey:   strconv.FormatInt(t.Epoch, 10),
 		topologyDataIDKey:  t.DataID,
 		topologyPrimaryKey: t.Primary,
 		topologyHolderKey:  string(t.Holder),
+
+		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
 	}
+	for key, value := range map[string]string{topologyMembersKey: joinPairs(t.Members), TopologyClonesKey: joinClones(t.Clones)} {
+		if value != "" {
+			data[key] = value
+		}
+	}
+	if t.Required > 0 {
+		data[topologyRequiredKey] = strconv.Itoa(t.Required)
+	}
+	if t.IsHandingOver {
+		data[topologyHandingOverKey] = strconv.FormatBool(true)
+	}
+	return data
+}
+
+func (t Topology) startsAsPrimary() string {
+	if t.IsHandingOver {
+		return nobody
+	}
+	return t.Primary
 }
 
 // parseTopology reads the content of the ConfigMap.
@@ -95,6 +147,14 @@ func parseTopology(data map[string]string) (Topology, error) {
 	if topology.DataID == "" {
 		return Topology{}, fmt.Errorf("the key %q is missing", topologyDataIDKey)
 	}
+	// One that was written before there were replicas has none of the rest.
+	topology.Members, topology.Clones = parseMembers(data[topologyMembersKey]), parseClones(data[TopologyClonesKey])
+	topology.IsHandingOver = data[topologyHandingOverKey] == "true"
+	if text := data[topologyRequiredKey]; text != "" {
+		if topology.Required, err = strconv.Atoi(text); err != nil || topology.Required < 0 || topology.Required > len(topology.Members) {
+			return Topology{}, fmt.Errorf("the key %q holds %q, which is no number of the %d members", topologyRequiredKey, text, len(topology.Members))
+		}
+	}
 	return topology, nil
 }
 
@@ -109,6 +169,8 @@ type TopologyStep struct {
 	Gone *PodRef
 	// Notice tells of what happened; nil if it is nothing to tell.
 	Notice *Notice
+	// move is what was decided about the roles, under the topology that is recorded.
+	move move
 }
 
 // PodRef is one pod, and no other of its name.
@@ -176,7 +238,9 @@ func (s Snapshot) rebuildTopology(dataID string) Topology {
 func (s Snapshot) hasSignOfData() bool {
 	for ref, object := range s.Objects {
 		isMarked := object.GetAnnotations()[v1alpha1.AnnotationInitialized] != ""
-		if ref.Kind == KindVolumeClaim && isMarked && object.GetLabels()[v1alpha1.LabelEngine] == string(s.Database.Spec.DBType) {
+		// One that names no engine has lost a label.
+		engine := object.GetLabels()[v1alpha1.LabelEngine]
+		if ref.Kind == KindVolumeClaim && isMarked && (engine == "" || engine == string(s.Database.Spec.DBType)) {
 			return true
 		}
 	}
@@ -193,9 +257,13 @@ func (s Snapshot) hasSignOfData() bool {
 // the first of the database, and under initialized its data were brought to
 // another volume, or its volume's UID had been forgotten.
 func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
+	if len(step.Members) > 0 {
+		return step // others have the data: one of them takes its place
+	}
 	for _, member := range s.Members {
 		holder := s.holderOf(member)
-		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" {
+		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary
+		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" || isAnother {
 			continue
 		}
 		step.State, step.Primary, step.Holder = TopologyInitialized, member.Pod.Name, holder
@@ -224,6 +292,20 @@ func (s Snapshot) holderOf(member Member) types.UID {
 // ClaimName returns the name of the volume claim of a StatefulSet's pod.
 func ClaimName(pod string) string { return DataVolume + "-" + pod }
 
+// ClaimStem is the inverse of ClaimName: the stem of the database whose pod, by
+// its name, has this volume claim; empty if none has.
+func ClaimStem(claim string) string {
+	pod, hasPrefix := strings.CutPrefix(claim, ClaimName(""))
+	last := strings.LastIndex(pod, "-")
+	if !hasPrefix || last < 0 {
+		return ""
+	}
+	if _, err := strconv.ParseUint(pod[last+1:], 10, 16); err != nil {
+		return ""
+	}
+	return pod[:last]
+}
+
 // DataVolume is the name of the data volume, and the first part of its claim's.
 const DataVolume = "data"
 
@@ -231,6 +313,9 @@ const DataVolume = "data"
 // Where it has been forgotten which one that was, every pod there is must have
 // said that it holds none.
 func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
+	if s.anyHasData(step.Topology) {
+		return step
+	}
 	if step.Holder == "" && (len(s.Members) == 0 || s.anyMayHoldData()) {
 		return s.nameHolder(step)
 	}
@@ -249,6 +334,19 @@ func (s Snapshot) loseEphemeral(step TopologyStep) TopologyStep {
 	}
 	step.Topology = step.renewed()
 	return step
+}
+
+// anyHasData tells whether a replica that the topology names is there, on the data
+// that it names.
+func (s Snapshot) anyHasData(topology Topology) bool {
+	for _, member := range s.Members {
+		for _, named := range topology.Members {
+			if named.Name == member.Pod.Name && named.Holder == s.holderOf(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s Snapshot) anyMayHoldData() bool {
@@ -299,6 +397,7 @@ func (m Member) isPrimary() bool {
 const (
 	exitForeignData = 65
 	exitNoData      = 66
+	exitNoSource    = 69
 	exitInUse       = 75
 	exitBadConfig   = 78
 )
@@ -308,7 +407,7 @@ const (
 // at once, or else the topology permits it to make data, and it is new.
 func (m Member) saysNoData() bool {
 	refusal, isRefused := m.refusal()
-	return isRefused && refusal.ExitCode == exitNoData
+	return isRefused && (refusal.ExitCode == exitNoData || refusal.ExitCode == exitNoSource)
 }
 
 // isBetweenStarts tells whether the member's container isn't running.
@@ -336,7 +435,7 @@ func (m Member) refusal() (corev1.ContainerStateTerminated, bool) {
 			continue
 		}
 		switch ended.ExitCode {
-		case exitForeignData, exitNoData, exitInUse, exitBadConfig:
+		case exitForeignData, exitNoData, exitNoSource, exitInUse, exitBadConfig:
 			return *ended, true
 		}
 	}

@@ -13,12 +13,14 @@ import (
 // setPasswords gives the application's account the password that is in its
 // Secret, where it has another one. The engine is asked, and no record kept: so
 // it doesn't matter who changed which of the two, or what was interrupted.
-func setPasswords(plan *Plan, snapshot Snapshot, _ Desired) bool {
+func setPasswords(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if plan.writes(Ref{Kind: KindSecret, Name: AuthSecretName(snapshot.Database.Spec.DeploymentName)}) {
 		return false
 	}
 	for _, member := range snapshot.Members {
-		if member.isPrimary() && member.Probe.Engine.Password == PasswordDiffers && member.Pod.DeletionTimestamp == nil {
+		// A replica has its source's accounts, or is told itself.
+		isTold := member.isPrimary() || member.Probe.Answers && !desired.CopiesAccounts
+		if isTold && member.Probe.Engine.Password == PasswordDiffers && member.Pod.DeletionTimestamp == nil {
 			plan.Actions = append(plan.Actions, SetPassword{member.server()})
 		}
 	}
@@ -39,10 +41,10 @@ func configure(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // unlike returns the settings that the member is known to have otherwise.
 func (m Member) unlike(wanted Settings) Settings {
-	if !m.Probe.Answers || m.Probe.Engine.Settings == "" {
+	if !m.Probe.Answers || len(m.Probe.Settings) == 0 {
 		return nil
 	}
-	return wanted.Without(ParseSettings(m.Probe.Engine.Settings))
+	return wanted.Without(m.Probe.Settings)
 }
 
 // growClaims asks for larger volumes. It doesn't ask how the members are: a full

@@ -28,7 +28,7 @@ func settledDatabase(changes ...func(*Member)) (*snapshotBuilder, Desired) {
 }
 
 func hasSettings(text string) func(*Member) {
-	return func(m *Member) { m.Probe.Engine.Settings = text }
+	return func(m *Member) { m.Probe.Settings = ParseSettings(text) }
 }
 
 func hasPassword(state PasswordState) func(*Member) {

@@ -243,9 +243,9 @@ func (c *cluster) apply(t *testing.T, manifest string) {
 	}
 }
 
-// TestRulesAreWhatNFTReads has the node's nft read what the unit tests expect of the rules.
+// TestRulesAreWhatNFTReads has the node's nft read what the unit tests expect of the rules: of policies and of isolation.
 func TestRulesAreWhatNFTReads(t *testing.T) {
-	files, err := filepath.Glob("../internal/networkpolicy/testdata/*.nft")
+	files, err := filepath.Glob("../internal/*/testdata/*.nft")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no rules (%v)", err)
 	}

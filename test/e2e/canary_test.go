@@ -7,6 +7,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/sha1" //nolint:gosec // what MariaDB keeps
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,8 @@ import (
 // called.
 func traces(password string) map[string]string {
 	sum := sha256.Sum256([]byte(password))
+	once := sha1.Sum([]byte(password)) //nolint:gosec // what MariaDB keeps
+	twice := sha1.Sum(once[:])         //nolint:gosec // what MariaDB keeps
 	return map[string]string{
 		"plain":             password,
 		"base64":            base64.StdEncoding.EncodeToString([]byte(password)),
@@ -33,7 +37,31 @@ func traces(password string) map[string]string {
 		"URL-encoded":       url.QueryEscape(password),
 		"SHA-256 in hex":    hex.EncodeToString(sum[:]),
 		"SHA-256 in base64": base64.StdEncoding.EncodeToString(sum[:]),
+		"in hex":            hex.EncodeToString([]byte(password)),
+		"in capital hex":    strings.ToUpper(hex.EncodeToString([]byte(password))),
+		"as MariaDB keeps":  strings.ToUpper(hex.EncodeToString(twice[:])),
+		"as MariaDB sends":  hex.EncodeToString(twice[:]),
 	}
+}
+
+// verifier is what a server keeps of a password where that has a salt, so that it
+// can't be told beforehand: PostgreSQL's of SCRAM, and MySQL's of
+// caching_sha2_password, as it is and in hex. No verifier of any password belongs
+// outside of the server.
+var verifier = regexp.MustCompile(`SCRAM-SHA-256\$\d+:[A-Za-z0-9+/]+=*\$|\$A\$[0-9A-F]{3}\$|(?i:2441243030[0-9a-f]{2}24)`)
+
+// tracesIn returns what can be read of a password in a text, by what it is called.
+func tracesIn(text, password string) []string {
+	var found []string
+	for form, trace := range traces(password) {
+		if strings.Contains(text, trace) {
+			found = append(found, form)
+		}
+	}
+	if verifier.MatchString(text) {
+		found = append(found, "a verifier with a salt")
+	}
+	return found
 }
 
 // followed is a log that is read while it is written, so that none of it is
@@ -93,6 +121,16 @@ func (l life) keepsItsSecrets(t *testing.T, n node, operators *followed) {
 	passwords := map[string]string{
 		"the application's": l.credentials(t)["password"], "the operator's": l.secret(t, l.stem()+"-admin")["password"],
 	}
+	// What is looked for is found where it has to be.
+	kept, err := execute(t.Context(), l.namespace, l.mustPod(t).Name, nil, "sh", "-c", l.keptScript)
+	if err != nil {
+		t.Fatalf("ask the server what it keeps of passwords: %v", err)
+	}
+	for whose, password := range passwords {
+		if len(tracesIn(kept, password)) == 0 {
+			t.Errorf("what the server keeps of %s password isn't recognised", whose)
+		}
+	}
 	for place, text := range l.places(t, n, operators) {
 		if text == "" {
 			t.Errorf("%s: there is nothing to look at", place)
@@ -101,10 +139,8 @@ func (l life) keepsItsSecrets(t *testing.T, n node, operators *followed) {
 			if len(password) < 20 {
 				t.Fatalf("%s password has %d characters", whose, len(password))
 			}
-			for form, trace := range traces(password) {
-				if strings.Contains(text, trace) {
-					t.Errorf("%s: %s password, %s", place, whose, form)
-				}
+			for _, form := range tracesIn(text, password) {
+				t.Errorf("%s: %s password, %s", place, whose, form)
 			}
 		}
 	}

@@ -31,7 +31,8 @@
 //	                                             TestAChildThatIsDeletedIsMadeAgain
 //	delete, and create again                     TestEngines/*/durable (isMadeAgain),
 //	                                             integration: TestWhatADatabaseLeavesBehindIsAdoptedByTheNext
-//	a Secret is lost                             TestChildrenAreRestoredUnderARunningDatabase,
+//	a Secret is lost                             TestEngines/* (losesItsSecrets),
+//	                                             TestASecretThatIsLostWithoutTheOperatorIsMadeAnew,
 //	                                             integration: TestASecretThatIsLost…
 //	a volume is lost                             TestEngines/*/durable (losesItsVolume)
 //	a password is rotated                        TestEngines/* (isRotated)
@@ -59,8 +60,12 @@
 //	the operator is away                         TestDatabasesGoOnWithoutTheOperator
 //	scale subresource                            integration: TestScaleSubresource,
 //	                                             TestReapplyWithoutReplicasKeepsWhatAnAutoscalerSet
-//	two operators, one leader                    faults: TestALeaderThatIs…
-//	one namespace only, by Roles only            integration: TestAnOperatorOfOneNamespaceNeedsRolesOnly
+//	two operators, one leader                    TestAnotherOperatorTakesOverFromALeaderThatDies,
+//	                                             faults: TestALeaderThatIs…
+//	one namespace only, by Roles only            TestAnOperatorOfOneNamespaceServesThatOneAlone,
+//	                                             integration: TestAnOperatorOfOneNamespaceNeedsRolesOnly
+//	a claim loses its labels                     TestChildrenAreRestoredUnderARunningDatabase,
+//	                                             integration: TestALabelThatIsTakenOffAClaimIsPutBack
 //	an operator that is killed at any write      faults: TestAnOperatorMayDieAroundEachOfItsWrites
 //	passwords outside of Secrets                 TestEngines/* (keepsItsSecrets)
 //	who reaches a database                       TestOnlyWhoIsAdmittedReachesADatabase

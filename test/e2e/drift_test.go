@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // repair is within what time a child has to be put back.
@@ -57,6 +60,7 @@ func TestChildrenAreRestoredUnderARunningDatabase(t *testing.T) {
 	l.isPutBack(t, services, `{"spec":{"ports":[{"name":"redis","port":7000}]}}`)
 	l.isPutBack(t, policies, `{"spec":{"ingress":[]}}`)
 	l.isPutBack(t, statefulSets, `{"spec":{"replicas":3}}`)
+	l.losesLabelsOfItsClaim(t)
 	l.losesAnOldConfig(t, configs, config)
 	l.waitReady(t)
 	l.app.expect(t, "after all that", "value")
@@ -67,6 +71,30 @@ func TestChildrenAreRestoredUnderARunningDatabase(t *testing.T) {
 
 func coreResource(name string) schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource(name)
+}
+
+// losesLabelsOfItsClaim takes off the labels by which the claim is watched and
+// found; without them no watch shows it.
+func (l life) losesLabelsOfItsClaim(t *testing.T) {
+	t.Helper()
+	claims := env.kube.CoreV1().PersistentVolumeClaims(l.namespace)
+	before, err := claims.Get(t.Context(), "data-"+l.stem()+"-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("read the claim: %v", err)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null,%q:null}}}`, v1alpha1.LabelManagedBy, v1alpha1.LabelStem, v1alpha1.LabelOwnerUID)
+	if _, err := claims.Patch(t.Context(), before.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("take labels off the claim: %v", err)
+	}
+	begun := time.Now()
+	eventually(t, patience, "the labels of the claim put back", func(ctx context.Context) error {
+		after, err := claims.Get(ctx, before.Name, metav1.GetOptions{})
+		if err == nil && !maps.Equal(after.Labels, before.Labels) {
+			err = fmt.Errorf("they are %v, and were %v", after.Labels, before.Labels)
+		}
+		return err
+	})
+	inTime(t, begun, "the claim")
 }
 
 // losesAnOldConfig makes a configuration that no member uses, as an older operator

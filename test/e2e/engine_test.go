@@ -36,6 +36,8 @@ type engine struct {
 	// fixed one that it doesn't.
 	settingScript string
 	live, fixed   parameter
+	// keptScript prints what the server keeps of the accounts' passwords.
+	keptScript string
 	// badPassword is one that the engine can't be told; empty where there is none.
 	badPassword string
 	// refusesNewer is true if a version doesn't open the data of the one before.
@@ -59,6 +61,10 @@ exec $PROGRAM --batch --skip-column-names --connect-timeout=3 --host="$(cat /cre
 	mysqlSetting      = `MYSQL_PWD="$(cat /secrets/admin/password)" $PROGRAM --batch --skip-column-names --host=127.0.0.1 --user=operator --execute="SELECT @@GLOBAL.$1"`
 	postgresqlSetting = `PGPASSWORD="$(cat /secrets/admin/password)" psql --no-psqlrc --no-align --tuples-only --host=127.0.0.1 --username=operator --dbname=postgres --command="SHOW $1"`
 
+	keyValueKept   = `REDISCLI_AUTH="$(cat /secrets/admin/password)" $PROGRAM --user operator acl list`
+	mysqlKept      = `MYSQL_PWD="$(cat /secrets/admin/password)" $PROGRAM --batch --skip-column-names --host=127.0.0.1 --user=operator --execute="$QUERY"`
+	postgresqlKept = `PGPASSWORD="$(cat /secrets/admin/password)" psql --no-psqlrc --no-align --tuples-only --host=127.0.0.1 --username=operator --dbname=postgres --command="SELECT rolname, rolpassword FROM pg_authid"`
+
 	postgresqlScript = `export PGPASSWORD="$(cat /credentials/password)" PGCONNECT_TIMEOUT=3
 exec psql --no-psqlrc --no-align --tuples-only --quiet --set=ON_ERROR_STOP=1 --host="$(cat /credentials/host)" --port="$(cat /credentials/port)" --username="$(cat /credentials/username)" --dbname="$(cat /credentials/database)" --command="$1"`
 )
@@ -73,8 +79,8 @@ func allEngines() []engine {
 			name: v1alpha1.DatabaseTypePostgreSQL, image: newestImage(v1alpha1.DatabaseTypePostgreSQL), script: postgresqlScript,
 			writeQuery: sqlWrite("INSERT INTO items VALUES ('%s', '%s') ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"),
 			readQuery:  sqlRead, dial: dialPostgreSQL, dialURI: dialPostgreSQLURI,
-			forbidden:     [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
-			settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"},
+			forbidden:  [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
+			keptScript: postgresqlKept, settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"},
 			badPassword: "not UTF-8: \xff", refusesNewer: true,
 		},
 		{
@@ -85,6 +91,7 @@ func allEngines() []engine {
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
+			keptScript:    strings.NewReplacer("$PROGRAM", "mariadb --no-defaults --skip-ssl", "$QUERY", "SELECT User, Priv FROM mysql.global_priv").Replace(mysqlKept),
 			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"innodb_ft_min_token_size", "2", "2", "3"},
 		},
 		{
@@ -94,6 +101,7 @@ func allEngines() []engine {
 			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mysql --no-defaults"),
+			keptScript:    strings.NewReplacer("$PROGRAM", "mysql --no-defaults", "$QUERY", "SELECT User, authentication_string FROM mysql.user").Replace(mysqlKept),
 			live:          parameter{"max_connections", "120", "120", "151"}, fixed: parameter{"innodb_ft_min_token_size", "2", "2", "3"},
 		},
 	}
@@ -118,6 +126,7 @@ func keyValue(name v1alpha1.DatabaseType, program string) engine {
 		readQuery:  func(key string) []string { return []string{"get", key} },
 		dial:       dialRedis, dialURI: dialRedisURI,
 		settingScript: strings.ReplaceAll(keyValueSetting, "$PROGRAM", program),
+		keptScript:    strings.ReplaceAll(keyValueKept, "$PROGRAM", program),
 		live:          parameter{"tcp-keepalive", "77", "77", "60"}, fixed: parameter{"tcp-backlog", "600", "600", "511"},
 		forbidden: [][]string{{"config", "get", "*"}, {"acl", "list"}, {"shutdown", "nosave"}, {"replicaof", "no", "one"}},
 	}

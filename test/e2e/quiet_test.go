@@ -95,12 +95,18 @@ func createCrowd(t *testing.T, namespace string, count int) []database {
 // operatorRequests are the operator's requests since a moment.
 func operatorRequests(t *testing.T, since time.Time) []audit.Entry {
 	t.Helper()
-	entries, err := audit.Read(env.auditLog)
+	return requestsOf(t, audit.Operator, since)
+}
+
+// requestsOf are a user's requests since a moment.
+func requestsOf(t *testing.T, username string, since time.Time) []audit.Entry {
+	t.Helper()
+	entries, err := audit.Read(env.auditLog, username)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(entries, func(entry audit.Entry) bool {
-		return entry.User.Username != audit.Operator || entry.RequestReceivedTimestamp.Time.Before(since)
+		return entry.RequestReceivedTimestamp.Time.Before(since)
 	})
 }
 

@@ -218,15 +218,20 @@ func moreRefusedSpecs() map[string]string {
 	return specs
 }
 
+// allRefusedSpecs are all specs that the API server refuses.
+func allRefusedSpecs() map[string]string {
+	refused := moreRefusedSpecs()
+	maps.Copy(refused, refusedSpecs)
+	maps.Copy(refused, refusedPodFields())
+	return refused
+}
+
 // TestRefusals compares every message that a user may get from the API server
 // with testdata/admission.golden, so that each is read by a person once.
 func TestRefusals(t *testing.T) {
 	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
 	messages := map[string]string{}
-	refused := moreRefusedSpecs()
-	maps.Copy(refused, refusedSpecs)
-	maps.Copy(refused, refusedPodFields())
-	for sentence, spec := range refused {
+	for sentence, spec := range allRefusedSpecs() {
 		_, err := client.Create(t.Context(), database(t, "orders", spec), strict)
 		messages["create: "+sentence] = refusal(t, sentence, err)
 	}
@@ -246,9 +251,14 @@ func TestRefusals(t *testing.T) {
 	compareWithGolden(t, "admission.golden", render(messages))
 }
 
-func TestAcceptedSpecs(t *testing.T) {
-	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
+// acceptedSpecs are specs that the API server accepts, up to their bounds.
+func acceptedSpecs() map[string]string {
 	accepted := acceptedPodFields()
+	maps.Copy(accepted, acceptedNetworkFields())
+	maps.Copy(accepted, acceptedAmounts())
+	for _, engine := range []string{"mysql", "mariadb", "postgresql", "redis", "valkey"} {
+		accepted["the engine "+engine] = `{deploymentName: a, dbtype: ` + engine + `}`
+	}
 	maps.Copy(accepted, map[string]string{
 		"the least":                               `{deploymentName: a, dbtype: redis}`,
 		"a deploymentName of 40 characters":       `{deploymentName: ` + strings.Repeat("a", 40) + `, dbtype: redis}`,
@@ -257,6 +267,14 @@ func TestAcceptedSpecs(t *testing.T) {
 		"a version of one number":                 `{deploymentName: orders, dbtype: redis, version: "8"}`,
 		"a version of three numbers":              `{deploymentName: orders, dbtype: redis, version: "8.0.6"}`,
 		"an image by digest":                      `{deploymentName: orders, dbtype: redis, image: "registry.example:5000/a/redis@sha256:` + strings.Repeat("0", 64) + `"}`,
+		"the longest image":                       withField(`image: ` + strings.Repeat("r", 512)),
+		"the longest version":                     withField(`version: 9999.9999.9999`),
+		"the longest class":                       withField(`storage: {size: 1Gi, storageClassName: ` + strings.Repeat("a", 253) + `}`),
+		"volumes kept":                            withField(`storage: {size: 1Gi, retention: {whenDeleted: Retain}}`),
+		"volumes not kept":                        withField(`storage: {size: 1Gi, retention: {whenDeleted: Delete}}`),
+		"nothing said of what is kept":            withField(`storage: {size: 1Gi, retention: {}}`),
+		"a Secret with the longest name there is": withField(`auth: {secretName: ` + strings.Repeat("a", 253) + `}`),
+		"no parameters":                           withField(`config: {}`),
 		"the least storage":                       `{deploymentName: orders, dbtype: redis, storage: {size: 64Mi}}`,
 		"storage in bytes, as a number":           `{deploymentName: orders, dbtype: redis, storage: {size: 1073741824}}`,
 		"storage as a fraction":                   `{deploymentName: orders, dbtype: redis, storage: {size: 0.1Gi}}`,
@@ -269,10 +287,16 @@ func TestAcceptedSpecs(t *testing.T) {
 		"a Secret of one's own":                   `{deploymentName: orders, dbtype: redis, auth: {secretName: mine.example}}`,
 		"parameters":                              `{deploymentName: orders, dbtype: redis, config: {maxmemory: "100mb", a: "` + strings.Repeat("~", 256) + `", b: ""}}`,
 		"64 parameters":                           `{deploymentName: orders, dbtype: redis, config: {` + manyLabels(64) + `}}`,
+		"neither suspended nor shut down":         `{deploymentName: orders, dbtype: redis, suspend: false, shutdown: false}`,
 		"suspended and shut down":                 `{deploymentName: orders, dbtype: redis, suspend: true, shutdown: true}`,
 		"optional fields that are null":           `{deploymentName: orders, dbtype: redis, replicas: null, storage: null, version: null, resources: null}`,
 	})
-	for sentence, spec := range accepted {
+	return accepted
+}
+
+func TestAcceptedSpecs(t *testing.T) {
+	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
+	for sentence, spec := range acceptedSpecs() {
 		t.Run(sentence, func(t *testing.T) {
 			stored := createDatabase(t, client, "orders", spec)
 			replicas, _, err := unstructured.NestedInt64(stored.Object, "spec", "replicas")

@@ -86,6 +86,16 @@ func TestAWorkloadOfANewerOperatorIsLeftAsItIs(t *testing.T) {
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
 	operator.stop()
+	await(t, "the StatefulSet's own controller has said all that it has to say", func(ctx context.Context) error {
+		statefulSet, err := env.kube.AppsV1().StatefulSets(namespace).Get(ctx, "db", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if status := statefulSet.Status; status.ObservedGeneration != statefulSet.Generation || status.Replicas != 1 || status.UpdatedReplicas != 1 {
+			return fmt.Errorf("its status is %+v", status)
+		}
+		return nil
+	})
 	record := func(version string) {
 		t.Helper()
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationTemplateVersion, version)

@@ -8,11 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 	"coolops.cn/database-manager/pkg/generated/informers/externalversions"
 )
@@ -30,11 +32,14 @@ const (
 type caches struct {
 	*kit.View
 
-	databases       kit.Cache[*v1alpha1.DatabaseManager]
-	claims          kit.Cache[*corev1.PersistentVolumeClaim]
-	configMaps      kit.Cache[*corev1.ConfigMap]
-	credentials     kit.Cache[*corev1.Secret]
-	deployments     kit.Cache[*appsv1.Deployment]
+	databases   kit.Cache[*v1alpha1.DatabaseManager]
+	claims      kit.Cache[*corev1.PersistentVolumeClaim]
+	configMaps  kit.Cache[*corev1.ConfigMap]
+	credentials kit.Cache[*corev1.Secret]
+	deployments kit.Cache[*appsv1.Deployment]
+
+	disruptionBudgets kit.Cache[*policyv1.PodDisruptionBudget]
+
 	networkPolicies kit.Cache[*networkingv1.NetworkPolicy]
 	pods            kit.Cache[*corev1.Pod]
 	replicaSets     kit.Cache[*appsv1.ReplicaSet]
@@ -93,9 +98,11 @@ func (c *Controller) openDatabases(namespace string, factory externalversions.Sh
 func (c *Controller) openChildren(namespace string, factory informers.SharedInformerFactory) error {
 	core, apps := factory.Core().V1(), factory.Apps().V1()
 	return errors.Join(
-		open(c, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"), childHandler[*corev1.PersistentVolumeClaim](c)),
+		kit.Open(c.caches.View, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"),
+			cache.TypedIndexers[*corev1.PersistentVolumeClaim]{byStem: claimStems}, c.onClaim),
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
+		open(c, &c.caches.disruptionBudgets, namespace, factory.Policy().V1().PodDisruptionBudgets().TypedInformer(), policyv1.Resource("poddisruptionbudgets"), childHandler[*policyv1.PodDisruptionBudget](c)),
 		open(c, &c.caches.networkPolicies, namespace, factory.Networking().V1().NetworkPolicies().TypedInformer(), networkingv1.Resource("networkpolicies"), childHandler[*networkingv1.NetworkPolicy](c)),
 		open(c, &c.caches.replicaSets, namespace, apps.ReplicaSets().TypedInformer(), appsv1.Resource("replicasets"), childHandler[*appsv1.ReplicaSet](c)),
 		open(c, &c.caches.secrets, namespace, core.Secrets().TypedInformer(), corev1.Resource("secrets"), c.onSecret),
@@ -109,6 +116,16 @@ func open[T kit.Object](c *Controller, into *kit.Cache[T], namespace string, inf
 	return kit.Open(c.caches.View, into, namespace, informer, resource, cache.TypedIndexers[T]{byStem: func(child T) ([]string, error) {
 		return []string{stemKey(child.GetNamespace(), child.GetLabels()[v1alpha1.LabelStem])}, nil
 	}}, notify)
+}
+
+// claimStems finds a claim by its name, too: it is where the data are, and its
+// labels may have been changed by hand.
+func claimStems(claim *corev1.PersistentVolumeClaim) ([]string, error) {
+	stems := []string{stemKey(claim.Namespace, claim.Labels[v1alpha1.LabelStem])}
+	if byName := stemKey(claim.Namespace, plan.ClaimStem(claim.Name)); byName != stems[0] {
+		stems = append(stems, byName)
+	}
+	return stems, nil
 }
 
 // childHandler is the handler of a type about which nothing is remembered.

@@ -43,8 +43,8 @@ const (
 	// callLimit is how long one call of the prober may take.
 	callLimit = time.Second
 
-	// primaryInterval is the time between two calls to a primary.
-	primaryInterval = 2 * time.Second
+	// askInterval is the time between two calls to a member.
+	askInterval = 2 * time.Second
 
 	// cacheLag is how long to wait for a cache to show our own write. The
 	// write's own event usually comes first.
@@ -102,6 +102,9 @@ type Controller struct {
 	lastSeen map[types.UID]map[string]*corev1.Secret
 	// absentSince is, by a database's UID, since when its workload has had no pod.
 	absentSince map[types.UID]time.Time
+	// unservedSince is, by a database's UID, since when the member that its topology
+	// names hasn't taken writes.
+	unservedSince map[types.UID]time.Time
 }
 
 // New returns the controller with its handlers in place. The informer
@@ -113,7 +116,7 @@ func New(config Config) (*Controller, error) {
 		caches:   caches{View: kit.NewView()},
 		lastSeen: map[types.UID]map[string]*corev1.Secret{},
 
-		absentSince: map[types.UID]time.Time{},
+		absentSince: map[types.UID]time.Time{}, unservedSince: map[types.UID]time.Time{},
 	}
 	for _, engine := range config.Engines {
 		c.engines[engine.Type()] = engine
@@ -155,18 +158,28 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	now := time.Now()
 	snapshot := c.observe(key, database, now)
-	desired, problem := c.render(snapshot)
+	desired, problem := c.render(snapshot, now)
 	todo := plan.Make(snapshot, desired, problem, now)
 	outcome, failure := c.execute(ctx, key, snapshot, desired, todo)
 	if err := c.report(ctx, key, snapshot, desired, todo, outcome, now); err != nil && failure == nil {
 		failure = err
 	}
+	if todo.IsUrgent {
+		c.hurry(key, snapshot)
+	}
 	return next(todo, outcome, failure)
+}
+
+// hurry has the members asked at once: one of them is about to say something.
+func (c *Controller) hurry(key cache.ObjectName, snapshot plan.Snapshot) {
+	for _, member := range snapshot.Members {
+		c.prober.Hurry(key, member.Pod.UID)
+	}
 }
 
 // render returns what the spec asks for, or the problem that keeps it from
 // being rendered.
-func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem) {
+func (c *Controller) render(snapshot plan.Snapshot, now time.Time) (plan.Desired, *plan.Problem) {
 	engine, isKnown := c.engines[snapshot.Database.Spec.DBType]
 	if !isKnown {
 		return plan.Desired{}, &plan.Problem{
@@ -174,7 +187,7 @@ func (c *Controller) render(snapshot plan.Snapshot) (plan.Desired, *plan.Problem
 			Message: fmt.Sprintf("spec.dbtype is %q, which this operator doesn't know; nothing was changed", snapshot.Database.Spec.DBType),
 		}
 	}
-	recorded, problem := snapshot.Recall()
+	recorded, problem := snapshot.Recall(engine, now)
 	if problem != nil {
 		return plan.Desired{}, problem
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -71,7 +70,7 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot
 // 0 if it changed something.
 func detailOf(action plan.Action) int {
 	switch action.(type) {
-	case plan.UseClaim, plan.ConfirmGone, plan.FindSecret:
+	case plan.UseClaim, plan.ConfirmGone, plan.FindClaim, plan.FindSecret:
 		return 2
 	default:
 		return 0
@@ -139,14 +138,16 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.adopt(ctx, action.Child, action.UID, action.FormerOwner)
 	case plan.UseClaim:
 		return e.useClaim(ctx, action.Claim)
+	case plan.FindClaim:
+		return e.findClaim(ctx, action.Claim)
 	case plan.FindSecret:
 		return e.findSecret(ctx, action)
 	case plan.ConfirmGone:
 		return e.confirmGone(ctx, action.Pod)
-	case plan.Promote:
-		return e.onServer(ctx, action.Server, func(connection dbclient.Connection, ctx context.Context) error {
-			return connection.Promote(ctx, plan.Acknowledgement{})
-		})
+	case plan.Promote, plan.Demote, plan.Fence, plan.Follow, plan.Require:
+		return e.changeRole(ctx, action)
+	case plan.Label:
+		return e.label(ctx, action)
 	case plan.SetPassword:
 		return e.setPassword(ctx, action)
 	case plan.Configure:
@@ -267,6 +268,24 @@ func (e *execution) useClaim(ctx context.Context, claim plan.Child) error {
 	return e.adopt(ctx, claim, live.GetUID(), verdict.FormerOwner)
 }
 
+// findClaim looks for a claim that no watch shows, and, if it is ours, puts back
+// what it has lost.
+func (e *execution) findClaim(ctx context.Context, claim plan.Child) error {
+	err := e.applyAs(ctx, claim, kit.Expected{}, "")
+	_, isForeign := errors.AsType[*plan.Problem](err)
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, kit.ErrChanged):
+		// It isn't there, or is going, or a watch is about to show it.
+		return nil
+	case isForeign:
+		return e.claimant.Unlabelled(claim.Ref)
+	case err != nil:
+		return err
+	}
+	klog.FromContext(ctx).Info("Put the labels of a volume claim back", "claim", claim.Name)
+	return nil
+}
+
 // confirmGone looks, live, whether a pod is gone. One that has ended for good
 // keeps its name, but not its folders.
 func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
@@ -276,7 +295,7 @@ func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
 		return nil
 	case err != nil:
 		return err
-	case live.UID != pod.UID || plan.HasEnded(live):
+	case pod.UID != "" && live.UID != pod.UID || plan.HasEnded(live):
 		return nil
 	default:
 		return fmt.Errorf("pod %s is still there: %w", pod.Name, kit.ErrChanged)

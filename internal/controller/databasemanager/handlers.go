@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -21,6 +22,7 @@ func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.C
 	c.mu.Lock()
 	delete(c.lastSeen, database.UID)
 	delete(c.absentSince, database.UID)
+	delete(c.unservedSince, database.UID)
 	c.mu.Unlock()
 	c.enqueueIndexed(byStem, database.Namespace, stemKey(database.Namespace, database.Spec.DeploymentName), false)
 }
@@ -34,6 +36,15 @@ func (c *Controller) onChild(child metav1.Object, change kit.Change) {
 	}
 	if stem := child.GetLabels()[v1alpha1.LabelStem]; stem != "" {
 		c.enqueueIndexed(byStem, child.GetNamespace(), stemKey(child.GetNamespace(), stem), change.IsInitial)
+	}
+}
+
+// onClaim queues the databases that a volume claim matters to, also the one whose
+// it is by its name: whatever was taken away of its labels, it is looked at.
+func (c *Controller) onClaim(claim *corev1.PersistentVolumeClaim, change kit.Change) {
+	c.onChild(claim, change)
+	if stem := plan.ClaimStem(claim.Name); stem != "" && stem != claim.Labels[v1alpha1.LabelStem] {
+		c.enqueueIndexed(byStem, claim.Namespace, stemKey(claim.Namespace, stem), change.IsInitial)
 	}
 }
 

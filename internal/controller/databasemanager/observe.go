@@ -34,6 +34,7 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	snapshot := plan.Snapshot{Database: database, Objects: map[plan.Ref]metav1.Object{}}
 	collect(&snapshot, plan.KindConfigMap, &c.caches.configMaps, stem)
 	collect(&snapshot, plan.KindDeployment, &c.caches.deployments, stem)
+	collect(&snapshot, plan.KindDisruptionBudget, &c.caches.disruptionBudgets, stem)
 	collect(&snapshot, plan.KindNetworkPolicy, &c.caches.networkPolicies, stem)
 	collect(&snapshot, plan.KindSecret, &c.caches.secrets, stem)
 	collect(&snapshot, plan.KindService, &c.caches.services, stem)
@@ -45,21 +46,27 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 		// A kind that isn't there is nil.
 		snapshot.Credentials, _ = c.caches.credentials.Get(cache.NewObjectName(database.Namespace, auth.SecretName))
 	}
-	isAbsent := isAbsent(snapshot)
-	c.mu.Lock()
-	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
-	if !isAbsent {
-		delete(c.absentSince, database.UID)
-	} else if c.absentSince[database.UID].IsZero() {
-		c.absentSince[database.UID] = now
-	}
-	snapshot.AbsentSince = c.absentSince[database.UID]
-	c.mu.Unlock()
 	c.prober.SetMembers(key, c.probed(snapshot), now)
 	for i := range snapshot.Members {
 		snapshot.Members[i].Probe = c.answer(key, snapshot.Members[i].Pod.UID)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
+	snapshot.AbsentSince = since(c.absentSince, database.UID, isAbsent(snapshot), now)
+	snapshot.UnservedSince = since(c.unservedSince, database.UID, !snapshot.NamedServes(), now)
 	return snapshot
+}
+
+// since remembers since when something has been so; zero if it isn't.
+func since(known map[types.UID]time.Time, uid types.UID, isSo bool, now time.Time) time.Time {
+	switch {
+	case !isSo:
+		delete(known, uid)
+	case known[uid].IsZero():
+		known[uid] = now
+	}
+	return known[uid]
 }
 
 // isAbsent tells whether the StatefulSet's controller has seen what is wanted,
@@ -152,7 +159,7 @@ func isAwaiting(pod *corev1.Pod, controller *metav1.OwnerReference, database *v1
 	ordinal, hasName := strings.CutPrefix(pod.Name, stem+"-")
 	_, err := strconv.ParseUint(ordinal, 10, 16)
 	isOrphan := controller == nil || controller.Kind == "StatefulSet" && controller.Name == stem
-	return database.Spec.Storage != nil && hasName && err == nil && isOrphan && pod.DeletionTimestamp == nil &&
+	return hasName && err == nil && isOrphan && pod.DeletionTimestamp == nil &&
 		pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name
 }
 
@@ -162,7 +169,7 @@ func (c *Controller) probed(snapshot plan.Snapshot) []kit.ProbedMember[target] {
 	for _, member := range snapshot.Members {
 		if address, isReachable := c.target(snapshot, plan.PodRef{Name: member.Pod.Name, UID: member.Pod.UID}); isReachable {
 			probed = append(probed, kit.ProbedMember[target]{
-				UID: member.Pod.UID, Interval: primaryInterval, Target: address, IsExpected: plan.IsStarted(member.Pod),
+				UID: member.Pod.UID, Interval: askInterval, Target: address, IsExpected: plan.IsStarted(member.Pod),
 			})
 		}
 	}
@@ -218,6 +225,8 @@ func (c *Controller) answer(key cache.ObjectName, pod types.UID) plan.Probe {
 		IsAsked:       answer.IsAsked,
 		Answers:       answer.Answers && !answer.State.IsLoading,
 		Since:         answer.Since,
+		At:            answer.LastAnswer,
+		Settings:      plan.ParseSettings(answer.State.Settings),
 		Engine:        answer.State,
 	}
 	if answer.Failure != nil {

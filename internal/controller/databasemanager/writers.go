@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,10 @@ func (e *execution) writer(kind plan.Kind) (schema.GroupResource, writer, error)
 		return appsv1.Resource("deployments"), &kit.Writer[*appsv1.Deployment]{
 			Client: apps.Deployments(namespace), New: newObject[appsv1.Deployment], Manager: fieldManager,
 			Excluded: [][]string{{"spec", "strategy", "rollingUpdate"}},
+		}, nil
+	case plan.KindDisruptionBudget:
+		return policyv1.Resource("poddisruptionbudgets"), &kit.Writer[*policyv1.PodDisruptionBudget]{
+			Client: e.config.Kubernetes.PolicyV1().PodDisruptionBudgets(namespace), New: newObject[policyv1.PodDisruptionBudget], Manager: fieldManager,
 		}, nil
 	case plan.KindNetworkPolicy:
 		return networkingv1.Resource("networkpolicies"), &kit.Writer[*networkingv1.NetworkPolicy]{

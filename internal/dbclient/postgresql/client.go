@@ -28,6 +28,9 @@ const callLimit = time.Second
 // to it, and so make nothing in it that the operator might come upon.
 const database = "postgres"
 
+// applicationName is what the operator's sessions are called.
+const applicationName = "database-manager"
+
 // settings are everything that the driver would take from its environment
 // otherwise. It gives its password by SCRAM alone, which doesn't tell it to
 // whoever listens at the address of a member.
@@ -48,6 +51,7 @@ const (
 	cannotConnectNow     = "57P03"
 	readOnly             = "25006"
 	undefinedObject      = "42704"
+	lockNotAvailable     = "55P03"
 	cantChangeParameter  = "55P02"
 )
 
@@ -58,17 +62,13 @@ const (
 	// for 18.6, and the microsecond in which the server was started.
 	askState = `SELECT pg_catalog.pg_is_in_recovery(),
 		pg_catalog.current_setting('server_version_num'),
-		pg_catalog.int8(pg_catalog.extract('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)`
+		pg_catalog.int8(pg_catalog.extract('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000), `
 
 	// askSettings and askAccount are followed by names. A password that has run out
 	// is none.
 	askSettings = `SELECT name, setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) ANY (ARRAY[%s]::pg_catalog.text[])`
 	askAccount  = `SELECT rolpassword, rolcanlogin AND (rolvaliduntil IS NULL OR rolvaliduntil OPERATOR(pg_catalog.>) pg_catalog.now())
 		FROM pg_catalog.pg_authid WHERE rolname OPERATOR(pg_catalog.=) %s`
-
-	// askPromotion does nothing to a member that is the primary already, for
-	// which the function would fail. It doesn't wait for the end.
-	askPromotion = `SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_promote(wait => false) ELSE true END`
 
 	// askReload has the server read its configuration again.
 	askReload = `SELECT pg_catalog.pg_reload_conf()`
@@ -85,9 +85,15 @@ type Connection struct {
 	account  account
 	// member is nil while there is no connection.
 	member *pgconn.PgConn
+	// way is how the member came to its timeline, pace how it keeps up.
+	way  way
+	pace pace
 }
 
-var _ dbclient.Connection = (*Connection)(nil)
+var (
+	_ dbclient.Connection = (*Connection)(nil)
+	_ dbclient.Replicator = (*Connection)(nil)
+)
 
 // Dial prepares a connection to one member; the first call makes it.
 func Dial(target dbclient.Target) *Connection {
@@ -99,7 +105,7 @@ func Dial(target dbclient.Target) *Connection {
 	return &Connection{
 		config: config, broken: err,
 		question: strings.Join([]string{
-			askState, fmt.Sprintf(askSettings, strings.Join(names, ", ")), fmt.Sprintf(askAccount, quoteText(target.AppUsername)),
+			askState + askReplication, fmt.Sprintf(askSettings, strings.Join(names, ", ")), fmt.Sprintf(askAccount, quoteText(target.AppUsername)),
 		}, ";"),
 		account: account{name: target.AppUsername, password: target.AppPassword},
 	}
@@ -121,7 +127,16 @@ func configure(target dbclient.Target) (*pgconn.Config, error) {
 	}
 	config.Host, config.Port, config.User, config.Password = host, uint16(port), target.Username, target.Password
 	config.Fallbacks, config.TLSConfig = nil, nil
-	config.RuntimeParams = map[string]string{"application_name": "database-manager", "search_path": "pg_catalog"}
+	config.RuntimeParams = map[string]string{
+		"application_name": applicationName, "search_path": "pg_catalog",
+		// A session that may ask for the timeline, and for all else besides.
+		"replication": "database",
+		// Nothing that the operator does waits for replicas: it must be able to ask,
+		// and to mend, what doesn't acknowledge. Nor does it wait for a lock: a
+		// statement that the driver gives up is cancelled, and one that waits for
+		// replicas would be taken for acknowledged by that.
+		"synchronous_commit": "local", "lock_timeout": "800ms",
+	}
 	return config, nil
 }
 
@@ -134,26 +149,20 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	if len(tables) != 3 || len(tables[0]) != 1 {
 		return plan.EngineState{}, errUnexpected
 	}
-	state, err := parseState(tables[0][0])
+	row := tables[0][0]
+	if len(row) != stateColumns+replicationColumns {
+		return plan.EngineState{}, errUnexpected
+	}
+	state, err := parseState(row[:stateColumns])
 	if err != nil {
+		return plan.EngineState{}, err
+	}
+	if err := c.replicationState(ctx, row[stateColumns:], &state); err != nil {
 		return plan.EngineState{}, err
 	}
 	state.Settings = parseSettings(tables[1])
 	state.Password = c.account.state(tables[2])
 	return state, nil
-}
-
-// Promote lets the member end its recovery: it takes writes from then on, and
-// its history has a new part. State tells when it is done.
-func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
-	tables, err := c.ask(ctx, askPromotion)
-	if err != nil {
-		return err
-	}
-	if len(tables) != 1 || len(tables[0]) != 1 || tables[0][0][0] != "t" {
-		return errors.New("it can't be told to promote itself")
-	}
-	return nil
 }
 
 // Configure sets parameters in the running server, each by itself: one that is
@@ -226,6 +235,9 @@ func (c *Connection) ask(ctx context.Context, statements string) ([][][]string, 
 	return tables, nil
 }
 
+// stateColumns are those of askState.
+const stateColumns = 3
+
 // connect makes the connection where there is none, or none any more.
 func (c *Connection) connect(ctx context.Context) error {
 	if c.broken != nil {
@@ -240,13 +252,14 @@ func (c *Connection) connect(ctx context.Context) error {
 	if err != nil {
 		return describe(err)
 	}
-	c.member = member
+	// It may be another server, or have other data.
+	c.member, c.way, c.pace = member, way{}, pace{}
 	return nil
 }
 
 // parseState reads the answer to askState.
 func parseState(row []string) (plan.EngineState, error) {
-	if len(row) != 3 || row[2] == "" {
+	if len(row) != stateColumns || row[2] == "" {
 		return plan.EngineState{}, fmt.Errorf("it says of itself %q, which has another form than it should", row)
 	}
 	version, err := strconv.ParseUint(row[1], 10, 32)
@@ -307,6 +320,8 @@ func describeAnswer(code string) error {
 		return errors.New("it takes no connections yet, or no more: it starts or stops")
 	case readOnly:
 		return errors.New("it takes no writes")
+	case lockNotAvailable:
+		return errors.New("somebody holds a lock on what is to be changed")
 	case tooManyConnections:
 		return errors.New("it has no connection left")
 	default:

@@ -19,7 +19,6 @@ import (
 
 	"coolops.cn/database-manager/internal/engine/enginetest"
 	engine "coolops.cn/database-manager/internal/engine/postgresql"
-	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -71,9 +70,7 @@ func TestPasswordsThatChangedHoldFromTheNextStartOn(t *testing.T) {
 			}
 			operator := dial(t, second, changed.AdminPassword)
 			awaitRole(t, operator, row.role)
-			if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
-				t.Fatal(err)
-			}
+			mustPromote(t, operator)
 			awaitRole(t, operator, v1alpha1.MemberRolePrimary)
 		})
 	}
@@ -347,9 +344,7 @@ func TestNoPasswordIsToldToAnybody(t *testing.T) {
 		}
 	}
 	operator := dial(t, running, member.AdminPassword)
-	if err := operator.Promote(t.Context(), plan.Acknowledgement{}); err != nil {
-		t.Fatal(err)
-	}
+	mustPromote(t, operator)
 	awaitRole(t, operator, v1alpha1.MemberRolePrimary)
 	client, err := connect(t, running, engine.Username, member.AuthPassword, engine.Database)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 
 	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/plan"
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // callLimit is how long connecting, sending and receiving may take, each.
@@ -36,11 +35,17 @@ func SilenceDriver() { logging.Disable() }
 type Connection struct {
 	client  *goredis.Client
 	account account
+	// password is that of the operator's account, and so the one with which the
+	// member signs in at its source.
+	password string
 	// parameters are the names of those whose values State gives.
 	parameters []string
 }
 
-var _ dbclient.Connection = (*Connection)(nil)
+var (
+	_ dbclient.Connection = (*Connection)(nil)
+	_ dbclient.Replicator = (*Connection)(nil)
+)
 
 // Dial prepares a connection to one member; the first call makes it.
 func Dial(target dbclient.Target) *Connection { return connectionTo(target, optionsFor(target)) }
@@ -49,6 +54,7 @@ func connectionTo(target dbclient.Target, options *goredis.Options) *Connection 
 	return &Connection{
 		client:     goredis.NewClient(options),
 		account:    accountOf(target),
+		password:   target.Password,
 		parameters: target.ParameterNames(),
 	}
 }
@@ -73,19 +79,17 @@ func optionsFor(target dbclient.Target) *goredis.Options {
 	}
 }
 
-// State asks for an answer to PING, for what the member is, and for what it has
-// been told.
+// State asks what the member is, how far it is, and what it has been told, in one
+// round trip. PING isn't among it: a replica whose source is away refuses it, and
+// answers all the rest.
 func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
-	var info *goredis.StringCmd
+	var answer *goredis.StringCmd
 	var account *goredis.Cmd
-	settings := goredis.NewMapStringStringCmd(ctx, asWords("CONFIG", "GET", c.parameters...)...)
+	settings := goredis.NewMapStringStringCmd(ctx, asWords("CONFIG", "GET", append([]string{minReplicas}, c.parameters...)...)...)
 	// The error is that of the first command that fails.
 	_, err := c.client.Pipelined(ctx, func(pipeline goredis.Pipeliner) error {
-		pipeline.Ping(ctx)
-		info = pipeline.Info(ctx, "server", "replication", "persistence")
-		if len(c.parameters) > 0 {
-			_ = pipeline.Process(ctx, settings) // it is only queued
-		}
+		answer = pipeline.Info(ctx, sections()...)
+		_ = pipeline.Process(ctx, settings) // it is only queued
 		if c.account.name != "" {
 			account = pipeline.Do(ctx, "ACL", "GETUSER", c.account.name)
 		}
@@ -94,7 +98,9 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		return plan.EngineState{}, describe(err)
 	}
-	state, err := parseInfo(info.Val())
+	required := settings.Val()[minReplicas]
+	delete(settings.Val(), minReplicas)
+	state, err := parseInfo(answer.Val()).state(required)
 	if err != nil {
 		return plan.EngineState{}, err
 	}
@@ -111,18 +117,6 @@ func asWords(command, subcommand string, others ...string) []any {
 		words = append(words, word)
 	}
 	return words
-}
-
-// Promote lets the member follow nobody any more, and then has it write down
-// that it does.
-func (c *Connection) Promote(ctx context.Context, _ plan.Acknowledgement) error {
-	if err := c.client.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
-		return describe(err)
-	}
-	if err := c.client.ConfigRewrite(ctx).Err(); err != nil {
-		return describe(err)
-	}
-	return nil
 }
 
 // Configure sets parameters in the running server, each by itself: one that is
@@ -144,35 +138,6 @@ func (c *Connection) Configure(ctx context.Context, settings plan.Settings) erro
 
 // Close ends the connection.
 func (c *Connection) Close() error { return c.client.Close() }
-
-// parseInfo reads the answer to INFO: lines of "name:value", in sections.
-func parseInfo(info string) (plan.EngineState, error) {
-	fields := map[string]string{}
-	for line := range strings.Lines(info) {
-		if name, value, isField := strings.Cut(strings.TrimSpace(line), ":"); isField {
-			fields[name] = value
-		}
-	}
-	// Valkey gives redis_version too: the version that it is compatible with.
-	version := fields["valkey_version"]
-	if version == "" {
-		version = fields["redis_version"]
-	}
-	state := plan.EngineState{
-		Version:   version,
-		RunID:     fields["run_id"],
-		IsLoading: fields["loading"] == "1",
-	}
-	switch fields["role"] {
-	case "master":
-		state.Role = v1alpha1.MemberRolePrimary
-	case "slave":
-		state.Role = v1alpha1.MemberRoleReplica
-	default:
-		return plan.EngineState{}, fmt.Errorf("it doesn't say what role it has, but %q", fields["role"])
-	}
-	return state, nil
-}
 
 // refusal returns what the server has against a command that it was given; false
 // if the error is another one.

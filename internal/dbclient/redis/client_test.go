@@ -11,36 +11,7 @@ import (
 
 	"coolops.cn/database-manager/internal/dbclient"
 	"coolops.cn/database-manager/internal/plan"
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
-
-func TestInfoIsRead(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		info string
-		want plan.EngineState
-		fail string
-	}{
-		"of a primary": {
-			"# Server\r\nredis_version:8.0.6\r\nrun_id:abc\r\n\r\n# Replication\r\nrole:master\r\n# Persistence\r\nloading:0\r\n",
-			plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "8.0.6", RunID: "abc"},
-			"",
-		},
-		"of a replica that loads": {
-			"redis_version:8.0.6\r\nrun_id:abc\r\nrole:slave\r\nloading:1\r\n",
-			plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "8.0.6", RunID: "abc", IsLoading: true},
-			"",
-		},
-		"and refused without a role":       {"redis_version:8.0.6\r\n", plan.EngineState{}, "what role"},
-		"and refused where it is nonsense": {"\x00:\n::\n", plan.EngineState{}, "what role"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			got, err := parseInfo(row.info)
-			if got != row.want || (err == nil) != (row.fail == "") || err != nil && !strings.Contains(err.Error(), row.fail) {
-				t.Errorf("got %+v and %v, want %+v and %q", got, err, row.want, row.fail)
-			}
-		})
-	}
-}
 
 func TestAMemberThatIsntThereFailsWithoutNamingAddressOrPassword(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -186,7 +186,15 @@ func (r *Running) layOut() error {
 	if err := r.WriteLive(r.member.LiveFiles); err != nil {
 		return err
 	}
-	for secret, password := range map[string]string{"auth": r.member.AuthPassword, "admin": r.member.AdminPassword} {
+	return r.WritePasswords(r.member.AuthPassword, r.member.AdminPassword)
+}
+
+// WritePasswords replaces the files with the passwords of the application's and
+// the operator's account, as the kubelet does once their Secrets have changed. A
+// later pod of the member has them as well.
+func (r *Running) WritePasswords(app, admin string) error {
+	r.member.AuthPassword, r.member.AdminPassword = app, admin
+	for secret, password := range map[string]string{"auth": app, "admin": admin} {
 		file := r.path("secrets", secret, plan.PasswordKey)
 		if err := errors.Join(os.WriteFile(file, []byte(password), 0o440), os.Chown(file, 0, group)); err != nil {
 			return err

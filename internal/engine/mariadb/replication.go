@@ -140,3 +140,6 @@ func parseGTID(text string) (gtid, bool) {
 	number, numberErr := strconv.ParseUint(parts[2], 10, 64)
 	return gtid{server, number}, err == nil && numberErr == nil && number != 0
 }
+
+// Acknowledging returns ByReplica: each is told whether it acknowledges, and the primary waits for one of them.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByReplica }

@@ -98,3 +98,6 @@ func (Engine) DemotesAtStart() bool { return false }
 // its replicas lets nobody log in while what it waits for is the change of an
 // account: not even the replica that it waits for. It would never end.
 func (Engine) CopiesAccounts() bool { return false }
+
+// Acknowledging returns ByReplica: each is told whether it acknowledges, and the primary counts.
+func (Engine) Acknowledging() plan.Acknowledging { return plan.ByReplica }

@@ -38,14 +38,23 @@ func config(fixed plan.Settings) string {
 		// container's own, and the server can't start without some of it anyway.
 		{"dynamic_shared_memory_type", "sysv"},
 
-		// Nine members that copy from the tenth, and as many that join.
+		// Nine members that copy from the tenth, each by two sessions while it joins,
+		// and the operator, which asks what only such a session is told.
 		{"wal_level", "replica"},
-		{"max_wal_senders", "20"},
+		{"max_wal_senders", "30"},
 		{"hot_standby", "on"},
 		// What the log of changes takes of the volume for members that have fallen
 		// behind has bounds.
 		{"wal_keep_size", "256MB"},
 		{"max_slot_wal_keep_size", "1GB"},
+		// A commit is on this member's disk when a client hears of it, and on those of
+		// the replicas that synchronous_standby_names asks for, which a member keeps
+		// with its data.
+		{"synchronous_commit", "on"},
+		// After so long without a word the other side is taken for gone: a primary
+		// that shuts down waits no longer for a replica, and a replica connects anew.
+		{"wal_sender_timeout", "20s"},
+		{"wal_receiver_timeout", "20s"},
 
 		// Standard error, which is the container's log.
 		{"log_destination", "stderr"},

@@ -4,57 +4,25 @@ package postgresql
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"coolops.cn/database-manager/internal/engine/boot"
+	"coolops.cn/database-manager/internal/engine/filetest"
 	"coolops.cn/database-manager/internal/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
-// checkGolden compares a file with what is below testdata.
-func checkGolden(t *testing.T, path, content string) {
-	t.Helper()
-	path = filepath.Join("testdata", path)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if content != string(want) {
-		t.Errorf("it is\n%s\nwant (go test -update renews it; databases that exist would be restarted)\n%s", content, want)
-	}
-}
-
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
-	for name, content := range New().Files(nil) {
-		t.Run(name, func(t *testing.T) { checkGolden(t, name, content) })
-	}
-	for name, content := range New().LiveFiles(plan.LiveDefaults(New().Parameters())) {
-		t.Run(name, func(t *testing.T) { checkGolden(t, name, content) })
-	}
+	filetest.Golden{Dir: "testdata", IsRenewed: *update}.CheckFiles(t, New())
 }
 
 func TestAFixedParameterIsInAFileThatAMemberIsRestartedFor(t *testing.T) {
-	files := New().Files(plan.Settings{"max_connections": "500"})
-	checkGolden(t, "fixed/postgresql.conf", files["postgresql.conf"])
-	for name, content := range New().Files(nil) {
-		if isSame := content == files[name]; isSame != (name != "postgresql.conf") {
-			t.Errorf("%s is the same: %t", name, isSame)
-		}
-	}
+	fixed := plan.Settings{"max_connections": "500"}
+	filetest.Golden{Dir: "testdata/fixed", IsRenewed: *update}.CheckFixed(t, New(), fixed, "postgresql.conf")
 }
 
 func TestTheScriptAndTheAccessFileNameTheAccountsAsTheRestDoes(t *testing.T) {

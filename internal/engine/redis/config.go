@@ -36,7 +36,31 @@ func config(fixed plan.Settings) string {
 		// has one too: its data goes with the pod, and not before.
 		{"save", []string{""}},
 		{"appendonly", []string{"yes"}},
-	}, directives(fixed)))
+	}, replication(), directives(fixed)))
+}
+
+// replication is how members copy from each other, as far as the operator doesn't
+// decide it while they run: that is the source and min-replicas-to-write.
+func replication() []directive {
+	return []directive{
+		// A replica serves reads while it is connected to its source, and at no other
+		// time: neither before it has the data, nor when they may be old.
+		{"replica-serve-stale-data", []string{"no"}},
+		{"replica-read-only", []string{"yes"}},
+		// What a write must be confirmed by, where the primary waits at all: replicas
+		// that were heard of within so many seconds. They speak up once a second.
+		{"min-replicas-max-lag", []string{"5"}},
+		// A silence of so many seconds ends a connection, such as one to a pod that is
+		// gone without a word.
+		{"repl-ping-replica-period", []string{"1"}},
+		{"repl-timeout", []string{"15"}},
+		{"repl-diskless-sync-delay", []string{"0"}},
+		// For replicas that were away for a moment.
+		{"repl-backlog-size", []string{"16777216"}},
+		// A primary that has no replica for long would forget its history, and nobody
+		// could tell any more how far the others are.
+		{"repl-backlog-ttl", []string{"0"}},
+	}
 }
 
 func render(directives []directive) string {

@@ -3,80 +3,50 @@
 package redis
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
+	"coolops.cn/database-manager/internal/engine/filetest"
 	"coolops.cn/database-manager/internal/plan"
 )
 
 func TestParametersAreOrderedAndTheirDefaultsAreAllowed(t *testing.T) {
 	for _, engine := range []Engine{New(), NewValkey()} {
-		var names []string
-		for _, known := range engine.Parameters() {
-			names = append(names, known.Name)
-			if read, isAllowed := known.Read(known.Default); !isAllowed || read != known.Default {
-				t.Errorf("the default %q of %s is read as %q (%t)", known.Default, known.Name, read, isAllowed)
-			}
-			if known.Allowed == "" {
-				t.Errorf("%s doesn't say what is allowed", known.Name)
-			}
-		}
-		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
-			t.Errorf("they are %v", names)
-		}
+		filetest.CheckParameters(t, engine)
 	}
 }
 
 func TestNoParameterReachesWhatIsTheOperators(t *testing.T) {
 	for _, engine := range []Engine{New(), NewValkey()} {
-		for _, name := range []string{
+		filetest.CheckOutOfReach(t, engine,
 			"aclfile", "appendonly", "bind", "daemonize", "dbfilename", "dir", "enable-debug-command", "enable-module-command", "enable-protected-configs",
 			"include", "loadmodule", "logfile", "masterauth", "masteruser", "min-replicas-to-write", "no-appendfsync-on-rewrite", "port", "protected-mode",
 			"rename-command", "replicaof", "repl-backlog-size", "requirepass", "save", "shutdown-timeout", "syslog-enabled", "tls-port", "unixsocket", "user",
-		} {
-			if _, isKnown := plan.FindParameter(engine.Parameters(), name); isKnown {
-				t.Errorf("%s is a parameter", name)
-			}
-		}
+		)
 	}
 }
 
 func TestAValueIsReadInTheFormOfTheServer(t *testing.T) {
-	for sentence, row := range map[string]struct {
-		name, value, want string
-		isRefused         bool
-	}{
-		"a size with a unit":                {name: "maxmemory", value: "2GB", want: "2147483648"},
-		"a size with a decimal unit":        {name: "maxmemory", value: "2m", want: "2000000"},
-		"a size without a unit":             {name: "maxmemory", value: "100", want: "100"},
-		"a size with an unknown unit":       {name: "maxmemory", value: "1tb", isRefused: true},
-		"a share of the memory":             {name: "maxmemory", value: "10%", isRefused: true},
-		"a word in capitals":                {name: "maxmemory-policy", value: "AllKeys-LRU", want: "allkeys-lru"},
-		"a word that isn't one":             {name: "maxmemory-policy", value: "lru", isRefused: true},
-		"a switch":                          {name: "activerehashing", value: "on", want: "yes"},
-		"a zero, where less than ten isn't": {name: "timeout", value: "0", want: "0"},
-		"a nine, where less than ten isn't": {name: "timeout", value: "9", isRefused: true},
-		"no events":                         {name: "notify-keyspace-events", value: "", want: ""},
-		"some events":                       {name: "notify-keyspace-events", value: "KEx$", want: "$xKE"},
-		"all events":                        {name: "notify-keyspace-events", value: "KEA", want: "AKE"},
-		"all events, one by one":            {name: "notify-keyspace-events", value: "dtexzhsl$gE", want: "AE"},
-		"an unknown event":                  {name: "notify-keyspace-events", value: "KEAn", isRefused: true},
-		"less than durable":                 {name: "appendfsync", value: "no", isRefused: true},
-		"a second line":                     {name: "maxmemory-policy", value: "noeviction\nsave 1 1", isRefused: true},
-		"too few connections":               {name: "maxclients", value: "10", isRefused: true},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			known, isKnown := plan.FindParameter(New().Parameters(), row.name)
-			if !isKnown {
-				t.Fatalf("%s is no parameter", row.name)
-			}
-			got, isAllowed := known.Read(row.value)
-			if isAllowed == row.isRefused || isAllowed && got != row.want {
-				t.Errorf("%q is read as %q (%t), want %q", row.value, got, isAllowed, row.want)
-			}
-		})
-	}
+	filetest.CheckReadings(t, New(), map[string]filetest.Reading{
+		"a size with a unit":                {Name: "maxmemory", Value: "2GB", Want: "2147483648"},
+		"a size with a decimal unit":        {Name: "maxmemory", Value: "2m", Want: "2000000"},
+		"a size without a unit":             {Name: "maxmemory", Value: "100", Want: "100"},
+		"a size with an unknown unit":       {Name: "maxmemory", Value: "1tb", IsRefused: true},
+		"a share of the memory":             {Name: "maxmemory", Value: "10%", IsRefused: true},
+		"a word in capitals":                {Name: "maxmemory-policy", Value: "AllKeys-LRU", Want: "allkeys-lru"},
+		"a word that isn't one":             {Name: "maxmemory-policy", Value: "lru", IsRefused: true},
+		"a switch":                          {Name: "activerehashing", Value: "on", Want: "yes"},
+		"a zero, where less than ten isn't": {Name: "timeout", Value: "0", Want: "0"},
+		"a nine, where less than ten isn't": {Name: "timeout", Value: "9", IsRefused: true},
+		"no events":                         {Name: "notify-keyspace-events", Value: "", Want: ""},
+		"some events":                       {Name: "notify-keyspace-events", Value: "KEx$", Want: "$xKE"},
+		"all events":                        {Name: "notify-keyspace-events", Value: "KEA", Want: "AKE"},
+		"all events, one by one":            {Name: "notify-keyspace-events", Value: "dtexzhsl$gE", Want: "AE"},
+		"an unknown event":                  {Name: "notify-keyspace-events", Value: "KEAn", IsRefused: true},
+		"less than durable":                 {Name: "appendfsync", Value: "no", IsRefused: true},
+		"a second line":                     {Name: "maxmemory-policy", Value: "noeviction\nsave 1 1", IsRefused: true},
+		"too few connections":               {Name: "maxclients", Value: "10", IsRefused: true},
+	})
 }
 
 // parse reads a configuration file in which each line has one value.
@@ -99,17 +69,8 @@ func FuzzTheFilesSetWhatWasAskedFor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, engine := range []Engine{New(), NewValkey()} {
-			for _, known := range engine.Parameters() {
-				read, isAllowed := known.Read(value)
-				if again, isStill := known.Read(read); isAllowed && (!isStill || again != read || strings.ContainsAny(read, "\r\n\x00")) {
-					t.Errorf("%s: %q is read as %q, and that as %q", known.Name, value, read, again)
-				}
-			}
-			live := plan.LiveDefaults(engine.Parameters())
-			live["maxmemory-policy"] = value
-			if got := parse(t, engine.LiveFiles(live)[liveFile]); len(got.Without(live)) > 0 || len(live.Without(got)) > 0 {
-				t.Errorf("%q becomes %q", value, got["maxmemory-policy"])
-			}
+			filetest.CheckAnyValue(t, engine, value)
+			filetest.CheckLiveFile(t, engine, "maxmemory-policy", value, func(file string) plan.Settings { return parse(t, file) })
 		}
 	})
 }

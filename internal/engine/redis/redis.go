@@ -20,8 +20,9 @@ import (
 // Port is where a member serves clients.
 const Port = 6379
 
-// The names of the two accounts that the boot script makes. They need no
-// quoting in the ACL file, since they are fixed here.
+// The names of two of the accounts that the boot script makes; the third is what
+// replicas sign in with at their source. They need no quoting in the ACL file,
+// since they are fixed here.
 const (
 	// Username is the application's account.
 	Username = "app"
@@ -42,7 +43,10 @@ var bootScript string
 // name of the configuration file.
 type Engine struct{ catalog.Engine }
 
-var _ plan.Engine = Engine{}
+var (
+	_ plan.Engine            = Engine{}
+	_ plan.ReplicatingEngine = Engine{}
+)
 
 // New returns Redis.
 func New() Engine { return Engine{catalog.Engine{Name: v1alpha1.DatabaseTypeRedis}} }
@@ -68,9 +72,12 @@ func (e Engine) Command() []string { return append(boot.Command(), string(e.Type
 
 // Probe asks as the account without credentials, which may do nothing but
 // PING. While the server loads its data it answers LOADING, and the command
-// ends with 0 all the same, so that the answer itself is looked at.
+// ends with 0 all the same, so that the answer itself is looked at. MASTERDOWN is
+// the answer of a replica whose source is away: it serves nobody then, but if it
+// weren't ready, all replicas would cease to be while there is no primary, and a
+// disruption budget doesn't protect pods that aren't.
 func (e Engine) Probe() []string {
-	return []string{"/bin/sh", "-c", fmt.Sprintf(`[ "$(%s-cli -p %d ping)" = PONG ]`, e.Type(), Port)}
+	return []string{"/bin/sh", "-c", fmt.Sprintf(`case $(%s-cli -p %d ping) in PONG | MASTERDOWN*) ;; *) exit 1 ;; esac`, e.Type(), Port)}
 }
 
 // Stop returns nil: SIGTERM is a clean shutdown.

@@ -4,57 +4,27 @@ package redis
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"coolops.cn/database-manager/internal/engine/filetest"
 	"coolops.cn/database-manager/internal/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
-// checkGolden compares a file with what is below testdata.
-func checkGolden(t *testing.T, path, content string) {
-	t.Helper()
-	path = filepath.Join("testdata", path)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if content != string(want) {
-		t.Errorf("it is\n%s\nwant (go test -update renews it; databases that exist would be restarted)\n%s", content, want)
-	}
-}
-
 func TestTheFilesOfAMemberAreThoseInTestdata(t *testing.T) {
 	for _, engine := range []Engine{New(), NewValkey()} {
 		name := string(engine.Type())
-		for file, content := range engine.Files(nil) {
-			t.Run(name+"/"+file, func(t *testing.T) { checkGolden(t, filepath.Join(name, file), content) })
-		}
-		for file, content := range engine.LiveFiles(plan.LiveDefaults(engine.Parameters())) {
-			t.Run(name+"/"+file, func(t *testing.T) { checkGolden(t, filepath.Join(name, file), content) })
-		}
+		t.Run(name, func(t *testing.T) {
+			filetest.Golden{Dir: "testdata/" + name, IsRenewed: *update}.CheckFiles(t, engine)
+		})
 	}
 }
 
 func TestAFixedParameterIsInAFileThatAMemberIsRestartedFor(t *testing.T) {
-	files := New().Files(plan.Settings{"tcp-backlog": "64"})
-	checkGolden(t, "fixed/redis.conf", files["redis.conf"])
-	for name, content := range New().Files(nil) {
-		if isSame := content == files[name]; isSame != (name != "redis.conf") {
-			t.Errorf("%s is the same: %t", name, isSame)
-		}
-	}
+	fixed := plan.Settings{"tcp-backlog": "64"}
+	filetest.Golden{Dir: "testdata/fixed", IsRenewed: *update}.CheckFixed(t, New(), fixed, "redis.conf")
 }
 
 // unquote reads a value as Redis' sdssplitargs does.

@@ -91,10 +91,13 @@ func TestDNSIsWhereKubeletsPointTo(t *testing.T) {
 	if service.Spec.ClusterIP != node.DNSAddress {
 		t.Errorf("the Service has %s, and kubelets give pods %s", service.Spec.ClusterIP, node.DNSAddress)
 	}
+	if policy := service.Spec.InternalTrafficPolicy; policy == nil || *policy != corev1.ServiceInternalTrafficPolicyLocal {
+		t.Error("a node that is lost would take a part of the others' questions with it")
+	}
 	if ip := net.ParseIP(node.DNSAddress); ip == nil {
 		t.Errorf("%q is no address", node.DNSAddress)
 	}
-	pods := only[*appsv1.Deployment](t).Spec.Template
+	pods := only[*appsv1.DaemonSet](t).Spec.Template
 	for key, value := range service.Spec.Selector {
 		if pods.Labels[key] != value {
 			t.Errorf("the Service selects %s=%s, and pods have %v", key, value, pods.Labels)
@@ -103,7 +106,7 @@ func TestDNSIsWhereKubeletsPointTo(t *testing.T) {
 }
 
 func TestDNSRunsTheImageThatIsImported(t *testing.T) {
-	container := only[*appsv1.Deployment](t).Spec.Template.Spec.Containers[0]
+	container := only[*appsv1.DaemonSet](t).Spec.Template.Spec.Containers[0]
 	if container.Image != CoreDNSImage {
 		t.Errorf("image is %q, imported is %q", container.Image, CoreDNSImage)
 	}

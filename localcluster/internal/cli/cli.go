@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,10 +50,7 @@ func (s *settings) options(controlPlaneOnly bool) (cluster.Options, error) {
 	}
 	options := cluster.Options{
 		Builder: build.Builder{Source: source, Cache: store, Printer: printer},
-		Maker:   images.NewMaker(store, lock, printer),
-	}
-	if !controlPlaneOnly {
-		options.Nodes = []string{"node-1"}
+		Maker:   images.NewMaker(store, lock, printer), ControlPlaneOnly: controlPlaneOnly,
 	}
 	return options, nil
 }
@@ -65,8 +63,8 @@ func NewCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "localcluster",
 		Short: "Run Kubernetes " + build.KubernetesVersion + " on a bare Linux machine",
-		Long: `localcluster runs Kubernetes ` + build.KubernetesVersion + ` on a bare Linux machine: a control plane in one process and a real
-node (containerd, kubelet, kube-proxy), built from Go modules and Debian packages, without a registry.
+		Long: `localcluster runs Kubernetes ` + build.KubernetesVersion + ` on a bare Linux machine: a control plane in one process and
+real nodes (containerd, kubelet, kube-proxy), built from Go modules and Debian packages, without a registry.
 
 Everything lives in namespaces of its own: the host's network and mounts stay as they are, and the API
 server is reached on a port of 127.0.0.1. A first start builds Kubernetes, which takes 10 to 30 minutes,
@@ -79,16 +77,16 @@ and installs the package mmdebstrap where it is missing; later ones take seconds
 	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
 	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
 	root.AddCommand(s.up(), s.down(), s.restart(), s.status(), s.env(), s.kubeconfig(), s.kubectl(), s.logs(),
-		s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
+		s.node(), s.isolate(), s.rejoin(), s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
 	root.AddCommand(s.internal()...)
 	return root
 }
 
 func (s *settings) up() *cobra.Command {
 	var controlPlaneOnly, auditLog bool
-	var port int
+	var asked cluster.Options
 	command := &cobra.Command{
-		Use: "up", Short: "Start the cluster, and wait until it is ready; a running one is left as it is", Args: cobra.NoArgs,
+		Use: "up", Short: "Start the cluster, and wait until it is ready; a running one is left as it is, but for nodes that are added", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := s.cluster()
 			if err != nil {
@@ -98,7 +96,10 @@ func (s *settings) up() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Port, options.AuditLog = port, auditLog
+			options.Port, options.AuditLog = asked.Port, auditLog
+			if err := askedForNodes(command.Flags(), asked, &options); err != nil {
+				return err
+			}
 			if err := c.Up(command.Context(), options); err != nil {
 				return err
 			}
@@ -107,8 +108,38 @@ func (s *settings) up() *cobra.Command {
 	}
 	command.Flags().BoolVar(&auditLog, "audit-log", false, "note every request to the API server in a log (logs/audit.log in the state folder)")
 	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "start no node: an API server with its controllers, which needs no root")
-	command.Flags().IntVar(&port, "port", 0, "port of the API server on 127.0.0.1 (0: any that is free)")
+	nodeFlags(command.Flags(), &asked)
+	command.Flags().IntVar(&asked.Port, "port", 0, "port of the API server on 127.0.0.1 (0: any that is free)")
 	return command
+}
+
+func nodeFlags(flags *pflag.FlagSet, asked *cluster.Options) {
+	flags.IntVar(&asked.Nodes, "nodes", 1, "number of nodes, 1 to 3; more than a running cluster has are added (not given: as many as there are)")
+	flags.DurationVar(&asked.NodeLostAfter, "node-lost-after", cluster.DefaultNodeLostAfter, "how long nothing is heard of a node until it isn't ready")
+	flags.DurationVar(&asked.EvictAfter, "evict-after", cluster.DefaultEvictAfter, "how long pods of a node that isn't ready are kept, where they don't say")
+}
+
+// askedForNodes takes over what was given. What wasn't is as it was, or the default.
+func askedForNodes(flags *pflag.FlagSet, asked cluster.Options, options *cluster.Options) error {
+	if flags.Changed("nodes") {
+		if asked.Nodes == 0 {
+			return errors.New("--nodes is 0: a cluster without nodes is made by --control-plane-only")
+		}
+		options.Nodes = asked.Nodes
+	}
+	for name, place := range map[string]struct{ asked, wanted *time.Duration }{
+		"node-lost-after": {&asked.NodeLostAfter, &options.NodeLostAfter},
+		"evict-after":     {&asked.EvictAfter, &options.EvictAfter},
+	} {
+		if !flags.Changed(name) {
+			continue
+		}
+		if *place.asked == 0 {
+			return fmt.Errorf("--%s is 0: no node answers at once", name)
+		}
+		*place.wanted = *place.asked
+	}
+	return nil
 }
 
 func (s *settings) down() *cobra.Command {

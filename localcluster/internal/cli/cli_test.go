@@ -3,9 +3,15 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"coolops.cn/database-manager/localcluster/internal/cluster"
 )
 
 func TestSplitArgs(t *testing.T) {
@@ -40,5 +46,35 @@ func TestEveryCommandSaysWhatItDoes(t *testing.T) {
 		if command.Args == nil && !command.DisableFlagParsing {
 			t.Errorf("%s takes any argument", command.Name())
 		}
+	}
+}
+
+func TestWhatIsNotGivenIsLeftAsItIs(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		args string
+		want cluster.Options
+		says string
+	}{
+		"nothing given asks for nothing":         {"", cluster.Options{}, ""},
+		"a default that is given is asked for":   {"--nodes=1 --node-lost-after=20s", cluster.Options{Nodes: 1, NodeLostAfter: 20 * time.Second}, ""},
+		"so is anything else":                    {"--nodes=3 --evict-after=5s", cluster.Options{Nodes: 3, EvictAfter: 5 * time.Second}, ""},
+		"no nodes are asked for by another flag": {"--nodes=0", cluster.Options{}, "--control-plane-only"},
+		"nobody notices at once":                 {"--node-lost-after=0s", cluster.Options{}, "--node-lost-after is 0"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var asked, got cluster.Options
+			flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
+			nodeFlags(flags, &asked)
+			if err := flags.Parse(strings.Fields(row.args)); err != nil {
+				t.Fatal(err)
+			}
+			err := askedForNodes(flags, asked, &got)
+			if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+				t.Errorf("it says %v, want %q", err, row.says)
+			}
+			if err == nil && !reflect.DeepEqual(got, row.want) {
+				t.Errorf("it asks for %+v", got)
+			}
+		})
 	}
 }

@@ -35,6 +35,11 @@ type Cluster struct {
 type Config struct {
 	// Nodes are the nodes' names; none means a control plane only.
 	Nodes []string `json:"nodes,omitempty"`
+	// Stopped are the names of those that were stopped and not started since.
+	Stopped []string `json:"stopped,omitempty"`
+	// NodeLostAfter and EvictAfter are as in Options.
+	NodeLostAfter time.Duration `json:"nodeLostAfter,omitempty"`
+	EvictAfter    time.Duration `json:"evictAfter,omitempty"`
 	// Port is the API server's port on 127.0.0.1.
 	Port int `json:"port"`
 	// AuditLog tells whether every request is noted, in LogDir/audit.log.
@@ -119,17 +124,25 @@ func (c *Cluster) Config() (Config, error) {
 	return config, nil
 }
 
+// writeConfig leaves a whole file whenever it is killed: that of a cluster that runs is written anew.
 func (c *Cluster) writeConfig(config Config) error {
 	content, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.path("cluster.json"), append(content, '\n'), 0o600)
+	unfinished := c.path("cluster.json.new")
+	if err := os.WriteFile(unfinished, append(content, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, c.path("cluster.json"))
 }
 
 // Running tells whether the cluster's process lives: it holds a lock on a file from before it starts to its end.
-func (c *Cluster) Running() (bool, error) {
-	file, err := os.OpenFile(c.path(aliveFile), os.O_RDWR, 0)
+func (c *Cluster) Running() (bool, error) { return isHeld(c.path(aliveFile)) }
+
+// isHeld tells whether a process has the lock on the file.
+func isHeld(path string) (bool, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -184,15 +184,6 @@ func TestErrorsNameTheNextCommand(t *testing.T) {
 	if _, err := c.runningConfig(); err == nil || !strings.Contains(err.Error(), "localcluster up --name unit") {
 		t.Errorf("stopped: %v", err)
 	}
-	if err := c.checkSame(Options{Nodes: []string{"node-1"}}); err == nil || !strings.Contains(err.Error(), "localcluster down --name unit") {
-		t.Errorf("other nodes: %v", err)
-	}
-	if err := c.checkSame(Options{Port: 2}); err == nil || !strings.Contains(err.Error(), "port 1") {
-		t.Errorf("another port: %v", err)
-	}
-	if err := c.checkSame(Options{}); err != nil {
-		t.Errorf("the same: %v", err)
-	}
 	if err := os.WriteFile(c.path("cluster.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -80,10 +77,11 @@ func (c *Cluster) complete(ctx context.Context, prepared Prepared) error {
 	if err != nil || len(config.Nodes) == 0 {
 		return err
 	}
-	if err := c.waitForNodes(ctx, config.Nodes); err != nil {
+	nodes := config.runningNodes()
+	if err := c.waitForNodes(ctx, config.names(nodes), time.Time{}); err != nil {
 		return err
 	}
-	for index := range config.Nodes {
+	for _, index := range nodes {
 		if err := c.importOnce(ctx, c.nodeSpec(config, index), prepared.Archives); err != nil {
 			return err
 		}
@@ -91,36 +89,7 @@ func (c *Cluster) complete(ctx context.Context, prepared Prepared) error {
 	if err := c.kubectl(ctx, config, addons.Manifests(), "apply", "--server-side", "--filename=-"); err != nil {
 		return fmt.Errorf("apply DNS and storage: %w", err)
 	}
-	return c.kubectl(ctx, config, nil, "rollout", "status", "--namespace=kube-system", "deployment/coredns", "--timeout="+readyTimeout.String())
-}
-
-func (c *Cluster) waitForNodes(ctx context.Context, names []string) error {
-	client, err := c.Client()
-	if err != nil {
-		return err
-	}
-	var missing []string
-	var lastErr error
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		missing = slices.Clone(names)
-		var nodes *corev1.NodeList
-		if nodes, lastErr = client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); lastErr == nil {
-			missing = slices.DeleteFunc(missing, func(name string) bool {
-				return slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool { return node.Name == name && isReady(node) })
-			})
-		}
-		return len(missing) == 0, nil
-	})
-	if err != nil {
-		return fmt.Errorf("nodes not ready within %s: %q: %w", readyTimeout, missing, errors.Join(err, lastErr))
-	}
-	return nil
-}
-
-func isReady(node corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
+	return c.waitForDNS(ctx, config.names(nodes), time.Time{})
 }
 
 // importOnce imports the archives that the node hasn't got yet. The cache's path of an archive names its content.
@@ -152,6 +121,9 @@ func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	}
 	if len(config.Nodes) == 0 {
 		return fmt.Errorf("cluster %q has no node to load an image into", c.Name)
+	}
+	if len(config.Stopped) > 0 {
+		return fmt.Errorf("node %[1]s is stopped, and an image is for every node: start it with `localcluster node start --name %[2]s %[1]s` first", config.Stopped[0], c.Name)
 	}
 	for index := range config.Nodes {
 		if err := importImage(ctx, c.nodeSpec(config, index), archive); err != nil {

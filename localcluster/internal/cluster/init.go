@@ -56,8 +56,11 @@ const controlPlanePort = 6443
 //	host ── 127.0.0.1:port ──┐ (a socket of the host's, served from here)
 //	                         │
 //	this namespace: bridge ──┼── control plane: etcd, API server, controllers
-//	                         └── node: containerd, kubelet, kube-proxy ── pods
+//	                         └── each node: containerd, kubelet, kube-proxy ── pods
 func RunInit(c *Cluster) error {
+	// Before the configuration is read for the first time, so that no change of it is missed.
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, changedSignal)
 	config, err := c.Config()
 	if err != nil {
 		return err
@@ -92,33 +95,11 @@ func RunInit(c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	nodes := make(chan error, len(config.Nodes))
-	for index := range config.Nodes {
-		if err := c.startNode(config, index, nodes); err != nil {
-			return err
-		}
+	nodes := newFleet(c)
+	if err := nodes.follow(config); err != nil {
+		return err
 	}
-	return c.supervise(ctx, config, controlPlane, nodes)
-}
-
-// supervise goes on until ctx or a member ends, but for a control plane that `restart` ended: that one is started again.
-func (c *Cluster) supervise(ctx context.Context, config Config, controlPlane *started, nodes <-chan error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return controlPlane.terminate()
-		case err := <-nodes:
-			return errors.Join(err, controlPlane.terminate())
-		case <-controlPlane.ended:
-		}
-		again, err := c.awaitReturn(ctx)
-		if !again || err != nil {
-			return errors.Join(controlPlane.err, err)
-		}
-		if controlPlane, err = c.startControlPlaneMember(config); err != nil {
-			return err
-		}
-	}
+	return c.supervise(ctx, controlPlane, nodes, changed)
 }
 
 // forward serves connections to listener by connections to address.
@@ -157,12 +138,8 @@ func (c *Cluster) startControlPlaneMember(config Config) (*started, error) {
 	defer func() { _ = alive.Close() }() // the control plane has its own copy
 	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(config, network.ControlPlaneIP().String(), controlPlanePort)...)
 	args = append(args, "--volumes-dir="+c.path("volumes"))
-	var routes []network.Route
-	for index := range config.Nodes {
-		routes = append(routes, network.Route{CIDR: network.PodCIDR(index), Via: network.NodeIP(index)})
-	}
 	return c.startMember(member{
-		name: build.ControlPlane.Name, args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: routes,
+		name: build.ControlPlane.Name, args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: network.PodRoutes(-1),
 		inherited: []*os.File{alive},
 	})
 }
@@ -172,40 +149,13 @@ func (c *Cluster) controlPlaneArgs(config Config, address string, port int) []st
 		"--pki-dir=" + c.path("pki"), "--data-dir=" + c.path("etcd"),
 		"--bind-address=" + address, fmt.Sprintf("--port=%d", port),
 	}
+	if len(config.Nodes) > 0 {
+		args = append(args, "--node-lost-after="+config.NodeLostAfter.String(), "--evict-after="+config.EvictAfter.String())
+	}
 	if config.AuditLog {
 		args = append(args, "--audit-log="+c.path("logs", "audit.log"))
 	}
 	return args
-}
-
-func (c *Cluster) startNode(config Config, index int, ended chan<- error) error {
-	spec := c.nodeSpec(config, index)
-	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
-		return err
-	}
-	encoded, err := json.Marshal(spec)
-	if err != nil {
-		return err
-	}
-	var routes []network.Route
-	for other := range config.Nodes {
-		if other != index {
-			routes = append(routes, network.Route{CIDR: network.PodCIDR(other), Via: network.NodeIP(other)})
-		}
-	}
-	node, err := c.startMember(member{
-		name: spec.Name, args: []string{NodeCommand, string(encoded)},
-		flags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
-		ip:    spec.IP, routes: routes,
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		<-node.ended
-		ended <- node.err
-	}()
-	return nil
 }
 
 func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
@@ -219,8 +169,8 @@ func (c *Cluster) nodeSpec(config Config, index int) node.Spec {
 		SizedVolumeKubeconfig:   c.path("pki", sizedVolumeIdentity+".kubeconfig"),
 		AuthorityFile:           c.path("pki", "ca.crt"),
 		Volumes:                 c.path("volumes", name), Disks: c.path(disksFolder, name), Logs: c.LogDir(), Cgroup: filepath.Join(c.Cgroup(), name),
-		Snapshotter: node.SnapshotterFor(c.Dir),
-		IP:          network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
+		Snapshotter: node.SnapshotterFor(c.Dir), LeaseSeconds: leaseSeconds(config.NodeLostAfter),
+		IP: network.NodeIP(index), PodCIDR: network.PodCIDR(index), ClusterCIDR: network.ClusterCIDR,
 	}
 }
 
@@ -237,6 +187,7 @@ type member struct {
 
 // started is a member that was started.
 type started struct {
+	name    string
 	process *os.Process
 	// ended is closed when it has ended, and err says then how.
 	ended chan struct{}
@@ -273,7 +224,7 @@ func (c *Cluster) startMember(m member) (*started, error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", m.name, err)
 	}
-	result := &started{process: command.Process, ended: make(chan struct{})}
+	result := &started{name: m.name, process: command.Process, ended: make(chan struct{})}
 	go func() {
 		_ = command.Wait() // its state tells the same, and more
 		result.err = fmt.Errorf("%s ended (%s); see %s", m.name, command.ProcessState, log.Name())

@@ -50,6 +50,9 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 		if isReady(node) {
 			state = "ready"
 		}
+		if slices.Contains(config.Stopped, node.Name) {
+			state = "stopped, for Kubernetes " + state
+		}
 		row("node "+node.Name, state)
 	}
 	return table.Flush()

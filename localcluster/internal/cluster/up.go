@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -27,8 +27,13 @@ import (
 
 // Options say what `up` is to start.
 type Options struct {
-	// Nodes are the names of the nodes; none means a control plane only.
-	Nodes []string
+	// ControlPlaneOnly asks for a cluster without nodes.
+	ControlPlaneOnly bool
+	// Nodes is the number of nodes; 0 means as many as there are, or one.
+	Nodes int
+	// NodeLostAfter is how long nothing is heard of a node until it isn't ready, and EvictAfter how long its pods stay from
+	// then on, where they don't say; 0 means as it is, or DefaultNodeLostAfter and DefaultEvictAfter.
+	NodeLostAfter, EvictAfter time.Duration
 	// Port is the API server's port on 127.0.0.1; 0 means any that is free.
 	Port int
 	// AuditLog asks for every request to be noted in the audit log.
@@ -39,7 +44,7 @@ type Options struct {
 }
 
 func (o Options) components() []build.Component {
-	if len(o.Nodes) == 0 {
+	if o.ControlPlaneOnly {
 		return build.ForControlPlane()
 	}
 	return build.ForNodes()
@@ -63,11 +68,11 @@ func (o Options) Prepare(ctx context.Context) (Prepared, error) {
 		prepared.Binaries, err = o.Builder.Ensure(ctx, o.components())
 		return err
 	})
-	if len(o.Nodes) > 0 {
+	if !o.ControlPlaneOnly {
 		try(func() error { return o.prepareImages(ctx, &prepared) })
 	}
 	wg.Wait()
-	if ctx.Err() != nil || len(o.Nodes) == 0 {
+	if ctx.Err() != nil || o.ControlPlaneOnly {
 		return prepared, context.Cause(ctx)
 	}
 	for _, image := range systemImages(prepared.Binaries) {
@@ -107,9 +112,12 @@ type Prepared struct {
 	Images   map[string]string
 }
 
-// Up starts the cluster and waits until it can be used. On a running cluster it changes nothing, but finishes a start
-// that was interrupted.
+// Up starts the cluster and waits until it can be used. On a running cluster it changes nothing, but adds nodes and
+// finishes a start that was interrupted.
 func (c *Cluster) Up(ctx context.Context, options Options) error {
+	if err := options.validate(); err != nil {
+		return err
+	}
 	if running, err := c.isUp(options); err != nil || running {
 		return err
 	}
@@ -147,8 +155,15 @@ func (c *Cluster) isUp(options Options) (bool, error) {
 	if err != nil || !running {
 		return false, err
 	}
-	if err := c.checkSame(options); err != nil {
+	config, err := c.Config()
+	if err != nil {
 		return false, err
+	}
+	if err := c.checkSame(config, options); err != nil {
+		return false, err
+	}
+	if options.Nodes > len(config.Nodes) {
+		return false, nil
 	}
 	_, err = os.Stat(c.path(completeFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,10 +177,12 @@ func (c *Cluster) bringUp(ctx context.Context, options Options, prepared Prepare
 	if err != nil {
 		return err
 	}
-	if !running {
-		if err := c.start(ctx, options, prepared); err != nil {
-			return err
-		}
+	begin := func() error { return c.start(ctx, options, prepared) }
+	if running {
+		begin = func() error { return c.grow(options) }
+	}
+	if err := begin(); err != nil {
+		return err
 	}
 	if err := c.waitForAPI(ctx); err != nil {
 		return err
@@ -177,15 +194,14 @@ func (c *Cluster) bringUp(ctx context.Context, options Options, prepared Prepare
 }
 
 // checkSame refuses to pretend that a running cluster is what was asked for.
-func (c *Cluster) checkSame(options Options) error {
-	config, err := c.Config()
-	if err != nil {
-		return err
+func (c *Cluster) checkSame(config Config, options Options) error {
+	differs := func(asked, has time.Duration) bool { return asked != 0 && asked != has }
+	if options.ControlPlaneOnly != (len(config.Nodes) == 0) || (options.AuditLog && !config.AuditLog) || (options.Port != 0 && options.Port != config.Port) ||
+		differs(options.NodeLostAfter, config.NodeLostAfter) || differs(options.EvictAfter, config.EvictAfter) {
+		return fmt.Errorf("cluster %q is running with nodes %q on port %d, audit log %t, nodes lost after %s and pods evicted after %s, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name",
+			c.Name, config.Nodes, config.Port, config.AuditLog, config.NodeLostAfter, config.EvictAfter, c.Name)
 	}
-	if !slices.Equal(config.Nodes, options.Nodes) || (options.AuditLog && !config.AuditLog) || (options.Port != 0 && options.Port != config.Port) {
-		return fmt.Errorf("cluster %q is running with nodes %q on port %d, audit log %t, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name", c.Name, config.Nodes, config.Port, config.AuditLog, c.Name)
-	}
-	return nil
+	return c.checkNumber(config, options)
 }
 
 // Check refuses what can't succeed on this machine. stateDir is empty when nothing is to be started.
@@ -199,13 +215,20 @@ func (o Options) Check(stateDir string) error {
 		return err
 	}
 	return ThisMachine().Check(Needs{
-		Nodes: len(o.Nodes) > 0, Built: built, Unpacked: unpacked,
+		Nodes: !o.ControlPlaneOnly, Built: built, Unpacked: unpacked,
 		CacheDir: o.Builder.Cache.Dir(), StateDir: stateDir, Port: o.Port,
 	})
 }
 
 // start starts the cluster's process. A crashed cluster's data are taken up again.
 func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared) error {
+	before, err := c.configBefore()
+	if err != nil {
+		return err
+	}
+	if err := c.checkNotSmaller(before, options); err != nil {
+		return err
+	}
 	if err := c.removeTraces(); err != nil {
 		return err
 	}
@@ -214,10 +237,8 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 		return err
 	}
 	defer func() { _ = listener.Close() }() // the cluster's process has its own copy
-	config := Config{
-		Nodes: options.Nodes, Port: portOf(listener), AuditLog: options.AuditLog,
-		Binaries: prepared.Binaries, NodeRoot: prepared.NodeRoot, Images: prepared.Images,
-	}
+	config := options.config(before)
+	config.Port, config.Binaries, config.NodeRoot, config.Images = portOf(listener), prepared.Binaries, prepared.NodeRoot, prepared.Images
 	if err := errors.Join(c.writeConfig(config), c.writePKI(config), os.MkdirAll(c.LogDir(), 0o700)); err != nil {
 		return err
 	}
@@ -227,6 +248,17 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	}
 	defer func() { _ = socket.Close() }() // as above
 	return c.spawn(ctx, config, socket)
+}
+
+// config is what is asked for, of a cluster that was like before. All nodes start with it, also those that were stopped.
+func (o Options) config(before Config) Config {
+	config := Config{AuditLog: o.AuditLog}
+	if !o.ControlPlaneOnly {
+		config.Nodes = nodeNames(cmp.Or(o.Nodes, len(before.Nodes), 1))
+		config.NodeLostAfter = cmp.Or(o.NodeLostAfter, before.NodeLostAfter, DefaultNodeLostAfter)
+		config.EvictAfter = cmp.Or(o.EvictAfter, before.EvictAfter, DefaultEvictAfter)
+	}
+	return config
 }
 
 // removeTraces removes what a crashed process of this cluster left.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -47,6 +48,10 @@ func (c *Config) apiServerArgs(etcdURL string) []string {
 	if ip := net.ParseIP(c.BindAddress); ip != nil && ip.IsLoopback() {
 		// An endpoint of the `kubernetes` Service must not be a loopback address: without nodes there is none.
 		args = append(args, "--endpoint-reconciler-type=none")
+	}
+	if c.EvictAfter != 0 {
+		seconds := int64(c.EvictAfter / time.Second)
+		args = append(args, fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds), fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
 	}
 	if c.AuditLog != "" {
 		args = append(args, "--audit-log-path="+c.AuditLog, "--audit-policy-file="+c.auditPolicy())

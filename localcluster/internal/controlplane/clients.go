@@ -24,7 +24,21 @@ func (c *Config) runControllerManager(ctx context.Context) error {
 	known, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(), controllermanager.ControllerAliases()
 	flags := opts.Flags(known, disabled, aliases)
 	opts.ParsedFlags = &flags
-	err = parseFlags("kube-controller-manager", flags, []string{
+	if err := parseFlags("kube-controller-manager", flags, c.controllerManagerArgs()); err != nil {
+		return err
+	}
+	config, err := opts.Config(ctx, known, disabled, aliases)
+	if err != nil {
+		return err
+	}
+	return controllermanager.Run(ctx, config.Complete())
+}
+
+// lookAtNodes is how often in the time after which a node is lost its silence is looked at.
+const lookAtNodes = 10
+
+func (c *Config) controllerManagerArgs() []string {
+	args := []string{
 		"--kubeconfig=" + c.pki("kube-controller-manager.kubeconfig"),
 		"--service-account-private-key-file=" + c.pki("sa.key"),
 		"--root-ca-file=" + c.pki("ca.crt"),
@@ -35,15 +49,11 @@ func (c *Config) runControllerManager(ctx context.Context) error {
 		"--secure-port=0",
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20", "--concurrent-statefulset-syncs=20",
-	})
-	if err != nil {
-		return err
 	}
-	config, err := opts.Config(ctx, known, disabled, aliases)
-	if err != nil {
-		return err
+	if c.NodeLostAfter != 0 {
+		args = append(args, "--node-monitor-grace-period="+c.NodeLostAfter.String(), "--node-monitor-period="+(c.NodeLostAfter/lookAtNodes).String())
 	}
-	return controllermanager.Run(ctx, config.Complete())
+	return args
 }
 
 func (c *Config) runScheduler(ctx context.Context) error {

@@ -5,6 +5,7 @@ package controlplane
 import (
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -25,6 +26,9 @@ type Config struct {
 	AuditLog string
 	// VolumesDir is the folder below which local volumes are made, one folder a node; empty means: no provisioner.
 	VolumesDir string
+	// NodeLostAfter is how long nothing is heard of a node until it is taken to be lost, and EvictAfter how long its pods
+	// are kept from then on, in whole seconds, where they don't say; 0 means: as Kubernetes does.
+	NodeLostAfter, EvictAfter time.Duration
 }
 
 // AddFlags registers a flag for each field.
@@ -36,6 +40,8 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.ListenFD, "listen-fd", 0, "inherited listening socket to serve on (0: bind the address and port)")
 	flags.StringVar(&c.AuditLog, "audit-log", "", "file that every request is noted in (empty: none)")
 	flags.StringVar(&c.VolumesDir, "volumes-dir", "", "folder for local volumes (empty: no provisioner)")
+	flags.DurationVar(&c.NodeLostAfter, "node-lost-after", 0, "silence of a node after which it isn't ready (0: as Kubernetes does)")
+	flags.DurationVar(&c.EvictAfter, "evict-after", 0, "how long pods of a node that is lost are kept, by default (0: as Kubernetes does)")
 }
 
 // Validate reports what is missing.

@@ -38,6 +38,21 @@ func PodCIDR(index int) string { return fmt.Sprintf("10.244.%d.0/24", index) }
 // ClusterCIDR holds every PodCIDR.
 const ClusterCIDR = "10.244.0.0/16"
 
+// MaxNodes is how many nodes a cluster has at most.
+const MaxNodes = 3
+
+// PodRoutes are the ways to the pods of all nodes but the one with that index, also to those of nodes that don't run:
+// one that joins later, or again, is reached without a change elsewhere. An index of -1 stands for no node.
+func PodRoutes(own int) []Route {
+	var routes []Route
+	for index := range MaxNodes {
+		if index != own {
+			routes = append(routes, Route{CIDR: PodCIDR(index), Via: NodeIP(index)})
+		}
+	}
+	return routes
+}
+
 // Route sends a range through an address.
 type Route struct {
 	CIDR string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const nodes = 10
+const nodes = MaxNodes
 
 func TestAddressesAreUniqueAndInOneNetwork(t *testing.T) {
 	addresses := []net.IP{BridgeIP(), ControlPlaneIP()}
@@ -54,5 +54,22 @@ func TestPodRangesArePartsOfTheClustersAndDisjoint(t *testing.T) {
 			}
 		}
 		before = append(before, pods)
+	}
+}
+
+func TestANodeIsRoutedToTheOthers(t *testing.T) {
+	for index := range MaxNodes {
+		ways := map[string]bool{}
+		for _, route := range PodRoutes(index) {
+			ways[route.CIDR+" "+route.Via.String()] = true
+		}
+		for other := range MaxNodes {
+			if way := PodCIDR(other) + " " + NodeIP(other).String(); ways[way] == (other == index) {
+				t.Errorf("node %d and %s: %v", index, way, ways)
+			}
+		}
+	}
+	if routes := PodRoutes(-1); len(routes) != MaxNodes {
+		t.Errorf("who is no node has %v", routes)
 	}
 }

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files in testdata anew
 func TestFilesOfANode(t *testing.T) {
 	secrets, root := t.TempDir(), t.TempDir()
 	spec := Spec{
-		Name: "node-1", Snapshotter: "overlayfs", Cgroup: "localcluster-unit/node-1",
+		Name: "node-1", Snapshotter: "overlayfs", Cgroup: "localcluster-unit/node-1", LeaseSeconds: 10,
 		IP: net.IPv4(172, 31, 255, 11), PodCIDR: "10.244.0.0/24", ClusterCIDR: "10.244.0.0/16",
 		KubeletKubeconfig: filepath.Join(secrets, "kubelet"), KubeProxyKubeconfig: filepath.Join(secrets, "kube-proxy"), NetworkPolicyKubeconfig: filepath.Join(secrets, "network-policy"),
 		SizedVolumeKubeconfig: filepath.Join(secrets, "sized-volume"), AuthorityFile: filepath.Join(secrets, "ca"),

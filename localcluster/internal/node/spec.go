@@ -36,6 +36,8 @@ type Spec struct {
 	Logs string `json:"logs"`
 	// Cgroup is the path of the node's group below each cgroup mount.
 	Cgroup string `json:"cgroup"`
+	// LeaseSeconds is for how long the kubelet says that the node lives; it says so anew in a quarter of that time.
+	LeaseSeconds int `json:"leaseSeconds"`
 	// Snapshotter is what containerd keeps its images and containers with.
 	Snapshotter string `json:"snapshotter"`
 	// IP and PodCIDR are the node's address and its pods' range; ClusterCIDR is that of all nodes' pods.

@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &coolopsv1alpha1.NetworkPolicySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParameterStatus"):
 		return &coolopsv1alpha1.ParameterStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReplicationSpec"):
+		return &coolopsv1alpha1.ReplicationSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceAmounts"):
 		return &coolopsv1alpha1.ResourceAmountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResourceRequirements"):

@@ -29,6 +29,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicyPeer":        schema_pkg_apis_coolops_v1alpha1_NetworkPolicyPeer(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec":        schema_pkg_apis_coolops_v1alpha1_NetworkPolicySpec(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ParameterStatus":          schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref),
+		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ReplicationSpec":          schema_pkg_apis_coolops_v1alpha1_ReplicationSpec(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceAmounts":          schema_pkg_apis_coolops_v1alpha1_ResourceAmounts(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements":     schema_pkg_apis_coolops_v1alpha1_ResourceRequirements(ref),
 		"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec":              schema_pkg_apis_coolops_v1alpha1_ServiceSpec(ref),
@@ -237,7 +238,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas is the number of members, 1 to 10; default 1. One is the primary, the others replicate from it. This version runs one member whatever the number, and says so: above 1 the condition Ready is False with the reason ReplicationNotAvailable.",
+							Description: "replicas is the number of members, 1 to 10; default 1. One is the primary, the others replicate from it, and one of them takes its place when it fails. Without storage it can't change between one and several.",
 							Default:     1,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -296,6 +297,12 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 									},
 								},
 							},
+						},
+					},
+					"replication": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replication says how members replicate. Default: as its fields say.",
+							Ref:         ref("coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ReplicationSpec"),
 						},
 					},
 					"suspend": {
@@ -435,7 +442,7 @@ func schema_pkg_apis_coolops_v1alpha1_DatabaseManagerSpec(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ImagePullSecret", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.Toleration", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.TopologySpreadConstraint"},
+			"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.AuthSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ImagePullSecret", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.NetworkPolicySpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ReplicationSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ResourceRequirements", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.ServiceSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.StorageSpec", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.Toleration", "coolops.cn/database-manager/pkg/apis/coolops/v1alpha1.TopologySpreadConstraint"},
 	}
 }
 
@@ -693,6 +700,13 @@ func schema_pkg_apis_coolops_v1alpha1_MemberStatus(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"lag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lag is by how much a replica is behind the primary, at least, when the status was last written: 0s if it isn't, then 1s, 10s, 1m0s, 10m0s, 1h0m0s; empty for the primary, and where it isn't known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"name"},
 			},
@@ -798,6 +812,26 @@ func schema_pkg_apis_coolops_v1alpha1_ParameterStatus(ref common.ReferenceCallba
 					},
 				},
 				Required: []string{"name", "change"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_coolops_v1alpha1_ReplicationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReplicationSpec says how members replicate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is sync, if a write is acknowledged once enough replicas have it for it to survive a failover, or async, if the primary alone decides. Default: sync from three members on, async for two. What each promises differs by engine; Redis and Valkey bound what can be lost. It can be changed at any time.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}

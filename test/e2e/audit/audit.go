@@ -30,7 +30,14 @@ type Entry struct {
 
 // User is whose request it is.
 type User struct {
-	Username string `json:"username"`
+	Username string              `json:"username"`
+	Extra    map[string][]string `json:"extra"`
+}
+
+// Pod is the name of the pod whose token the request came with; empty if it came
+// with another.
+func (u User) Pod() string {
+	return strings.Join(u.Extra["authentication.kubernetes.io/pod-name"], ",")
 }
 
 // ObjectRef is what the request is about; empty fields where it is about less.
@@ -55,31 +62,34 @@ func (e Entry) String() string {
 // IsWrite tells whether the request is to change something.
 func (e Entry) IsWrite() bool { return e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" }
 
-// Read returns the requests of a log, each once: as it was answered, or as it
-// was begun where the answer goes on, as that of a watch does.
-func Read(path string) ([]Entry, error) {
+// Read returns a user's requests out of a log, each once: as it was answered, or
+// as it was begun where the answer goes on, as that of a watch does.
+func Read(path, username string) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	entries, err := readLines(bufio.NewScanner(file))
+	entries, err := readLines(bufio.NewScanner(file), username)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("read the audit log %s: %w", path, err)
 	}
 	return entries, nil
 }
 
-func readLines(lines *bufio.Scanner) ([]Entry, error) {
+func readLines(lines *bufio.Scanner, username string) ([]Entry, error) {
 	lines.Buffer(nil, 1<<22)
 	var entries []Entry
 	for lines.Scan() {
 		// Others aren't looked at, and they are most.
-		if !strings.Contains(lines.Text(), Operator) {
+		if !strings.Contains(lines.Text(), username) {
 			continue
 		}
 		var entry Entry
 		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
 			continue // the last line may be half written
+		}
+		if entry.User.Username != username {
+			continue
 		}
 		isBegun := entry.Verb == "watch" && entry.Stage == "ResponseStarted"
 		if isBegun || entry.Verb != "watch" && entry.Stage == "ResponseComplete" {

@@ -8,6 +8,10 @@
 major=$(postgres --version | sed -n 's/^postgres (PostgreSQL) \([0-9]*\).*/\1/p')
 [ -n "$major" ] || refuse 1 "postgres doesn't say which version it is."
 
+# The pod's name, which the container runtime sets.
+# shellcheck disable=SC3028
+name=${HOSTNAME-}
+
 # literal FILE prints a file's content as a string constant on one line.
 literal() {
 	printf "E'"
@@ -36,11 +40,12 @@ accounts() {
 
 # execute DIRECTORY runs the statements of its input, one a line, in a server
 # without a network, and ends at the first that fails. A failing statement isn't
-# logged, and ALTER SYSTEM can't make it read-only, nor a parameter end it.
+# logged, and ALTER SYSTEM can't make it read-only, nor a parameter end it. It
+# waits for no replica: there is none.
 execute() {
 	postgres --single -D "$1" -c config_file=/boot/postgresql.conf -c exit_on_error=on \
 		-c log_checkpoints=off -c log_min_error_statement=panic -c log_statement=none -c log_min_duration_statement=-1 \
-		-c statement_timeout=0 -c transaction_timeout=0 -c lock_timeout=0 \
+		-c statement_timeout=0 -c transaction_timeout=0 -c lock_timeout=0 -c synchronous_standby_names= \
 		-c password_encryption=scram-sha-256 -c default_transaction_read_only=off postgres >/dev/null
 }
 
@@ -84,6 +89,116 @@ drop_overrides() {
 	fi
 }
 
+# sourceless FILE prints what ALTER SYSTEM has set, but whom to copy from.
+sourceless() { sed '/^primary_conninfo = /d' "$1"; }
+
+# demote DIRECTORY makes the data a replica's that follows nobody. The server takes
+# no writes with them, whatever was said in it.
+demote() {
+	sourceless "$1/postgresql.auto.conf" >"$1/postgresql.auto.conf.new"
+	mv "$1/postgresql.auto.conf.new" "$1/postgresql.auto.conf"
+	sync
+	: >"$1/standby.signal"
+	sync
+}
+
+# write_password: the server reads it whenever it connects to its source. Such a file
+# holds no newline within a password, and no carriage return at its end; the operator
+# makes none like that.
+write_password() {
+	printf '*:*:*:*:' >/run/database/source.new
+	LC_ALL=C sed -z -e 's/\\/\\\\/g' -e 's/:/\\:/g' /secrets/admin/password >>/run/database/source.new
+	mv /run/database/source.new /run/database/source
+}
+
+# reach prints how the source is reached. As long as it says nothing, it is waited
+# for a while, and given up if even the kernel is silent.
+reach() {
+	printf 'host=%s port=5432 passfile=/run/database/source require_auth=scram-sha-256 sslmode=disable gssencmode=disable connect_timeout=5 tcp_user_timeout=20000' "$(source_host)"
+}
+
+# quietly COMMAND… prints what a command has to say when it fails, unless it has
+# said so before: it is tried again and again.
+quietly() {
+	complaint=$("$@" 2>&1) && return 0
+	if [ "$complaint" != "$(cat /run/database/complaint 2>/dev/null || :)" ]; then
+		printf '%s\n' "$complaint" | tee /run/database/complaint >&2
+	fi
+	return 1
+}
+
+source_answers() { quietly pg_isready --quiet --timeout=5 --host="$(source_host)" --port=5432; }
+
+# copy_source fills /data/init with the source's data, and what happens to them
+# meanwhile.
+copy_source() {
+	source_answers || return 1
+	rm -rf /data/init
+	quietly pg_basebackup --pgdata=/data/init --dbname="$(reach) user=replicator" --no-password \
+		--wal-method=stream --checkpoint=fast --no-sync
+}
+
+# rewind_data takes back in /data/init what the source doesn't have, and brings what
+# it has besides. It has to be a primary's for that, and of a server that ended well:
+# that is seen to.
+rewind_data() {
+	rm -f /data/init/standby.signal /data/init/standby.parked /data/init/postmaster.pid
+	pg_rewind --target-pgdata=/data/init --source-server="$(reach) user=operator dbname=postgres" \
+		--config-file=/boot/postgresql.conf --no-sync
+}
+
+# follow_source makes the data in /data/init those of a replica of the source, which
+# has no say yet when it comes to whether a commit is safe: the operator gives it one.
+follow_source() {
+	rm -f /data/init/standby.parked /data/init/postmaster.pid
+	sourceless /data/init/postgresql.auto.conf >/data/init/postgresql.auto.conf.new
+	printf "primary_conninfo = '%s user=replicator application_name=%s.joining'\n" "$(reach)" "$name" >>/data/init/postgresql.auto.conf.new
+	mv /data/init/postgresql.auto.conf.new /data/init/postgresql.auto.conf
+	: >/data/init/standby.signal
+	sync
+	mv /data/init /data/db
+	sync
+	grant_wish
+}
+
+# copy_data copies the primary's data to where there are none.
+copy_data() {
+	await_source copy_source
+	follow_source
+}
+
+# renew_data gives up the data for the primary's. From the moment on when they may be
+# neither the one nor the other, they aren't in place, and of no value: ended there,
+# the next start copies all.
+renew_data() {
+	await_source source_answers
+	rm -rf /data/init
+	mv /data/db /data/init
+	sync
+	rewind_data &
+	if wait "$!"; then
+		follow_source
+	else
+		say "The data can't be rewound, and are copied as a whole."
+		copy_data
+	fi
+}
+
+# forget_unfollowed: a replica whose data have parted from its source's has heard of
+# the source's timeline, and its server would refuse to start rather than tell. What
+# timelines it has nothing of it forgets; it hears of them again.
+forget_unfollowed() {
+	newest=$(cd /data/db/pg_wal && printf '%s\n' [0-9A-F]* | sed -n 's/^\([0-9A-F]\{8\}\)[0-9A-F]\{16\}$/\1/p' | sort | tail -n 1)
+	for part in /data/db/pg_wal/*.history; do
+		timeline=${part##*/}
+		timeline=${timeline%.history}
+		if [ -e "$part" ] && [ -n "$newest" ] && [ "$timeline" != "$newest" ] &&
+			[ "$(printf '%s\n%s\n' "$timeline" "$newest" | sort | tail -n 1)" = "$timeline" ]; then
+			rm "$part"
+		fi
+	done
+}
+
 make_data() {
 	initdb --pgdata=/data/init --username=operator --pwfile=/secrets/admin/password --auth=scram-sha-256 \
 		--encoding=UTF8 --locale=C.UTF-8 --locale-provider=builtin --builtin-locale=C.UTF-8 \
@@ -125,6 +240,10 @@ was_promoted() {
 	return 1
 }
 
+# has_primary: it follows somebody, or did.
+has_primary() { was_promoted || grep -q "^primary_conninfo = '." /data/db/postgresql.auto.conf; }
+
+write_password
 if open_data postgresql "$major"; then
 	format=$(cat /data/db/PG_VERSION 2>/dev/null || :)
 	# shellcheck disable=SC2154 # of common.sh
@@ -135,12 +254,21 @@ if open_data postgresql "$major"; then
 	drop_overrides
 	require_config read_config /data/db /boot/postgresql.conf
 	record_version postgresql "$major"
+	if must_copy true; then
+		renew_data
+		drop_overrides
+	fi
 else
 	check_passwords
 	accept_live live.conf check_live
 	require_config read_config /data /boot/postgresql.conf
 	record_version postgresql "$major"
-	initialise make_data
+	if must_copy false; then
+		copy_data
+		drop_overrides
+	else
+		initialise make_data
+	fi
 fi
 
 # A kill in the middle of set_accounts leaves it so.
@@ -149,8 +277,14 @@ fi
 # first process is one, and that is this script.
 rm -f /data/db/postmaster.pid
 
+if [ ! -e /data/db/standby.signal ] && names_another_primary; then
+	say "This member was the primary, and $TOPOLOGY_PRIMARY is: it follows nobody until it is told to."
+	demote /data/db
+fi
+[ ! -e /data/db/standby.signal ] || forget_unfollowed
+
 if ! is_recorded; then
-	if [ -e /data/db/standby.signal ] && was_promoted; then
+	if [ -e /data/db/standby.signal ] && has_primary; then
 		say "This member is a standby: it gets its accounts' passwords from its primary."
 	else
 		check_passwords
@@ -158,4 +292,4 @@ if ! is_recorded; then
 	fi
 fi
 
-exec postgres -D /data/db -c config_file=/boot/postgresql.conf
+exec postgres -D /data/db -c config_file=/boot/postgresql.conf -c cluster_name="$name"

@@ -61,6 +61,18 @@ const (
 
 	// ReasonWaitingForMember: a member's pod is missing, starting or not ready.
 	ReasonWaitingForMember = "WaitingForMember"
+
+	// ReasonReplicaBehind: a replica is being made, or hasn't all of the primary's
+	// data yet.
+	ReasonReplicaBehind = "ReplicaBehind"
+
+	// ReasonSyncNotEstablished: no replica has all of the primary's data, so that
+	// what is acknowledged is on the primary alone.
+	ReasonSyncNotEstablished = "SyncNotEstablished"
+
+	// ReasonSwitchoverWaiting: another member is to become the primary, and none
+	// has all of the primary's data.
+	ReasonSwitchoverWaiting = "SwitchoverWaiting"
 )
 
 // Reasons of a database that needs help; each message says which.
@@ -68,10 +80,6 @@ const (
 	// ReasonEngineNotResponding: a member's pod runs, and the engine in it
 	// doesn't answer a query with the Secret's credentials.
 	ReasonEngineNotResponding = "EngineNotResponding"
-
-	// ReasonReplicationNotAvailable: more than one member is asked for, and
-	// this version of the operator runs one.
-	ReasonReplicationNotAvailable = "ReplicationNotAvailable"
 
 	// ReasonConflict: an object of a child's name exists and isn't ours; it is
 	// left as it is.
@@ -84,6 +92,14 @@ const (
 	// ReasonDataLost: a member's volume is empty, and data were on it. Nothing is
 	// made in its place until the user says so.
 	ReasonDataLost = "DataLost"
+
+	// ReasonQuorumLost: the primary is away, and too few of the others answer to
+	// know which of them has every acknowledged write: none is promoted.
+	ReasonQuorumLost = "QuorumLost"
+
+	// ReasonPrimaryUnreachable: the primary doesn't answer, nobody says that it has
+	// stopped, and another one in its place would lose what it acknowledges.
+	ReasonPrimaryUnreachable = "PrimaryUnreachable"
 
 	// ReasonDataRefused: what is on a member's volume is of another engine or a
 	// newer version, or of unknown origin, or in use by another server.

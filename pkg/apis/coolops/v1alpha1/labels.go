@@ -60,6 +60,17 @@ const (
 // condition names, so that it counts once.
 const AnnotationReinitialize = "coolops.cn/reinitialize"
 
+// AnnotationForceFailover is set by a user on a DatabaseManager whose primary is
+// gone for good, where no other member is sure to have every acknowledged write:
+// the most advanced one that answers is promoted. Its value is the epoch that the
+// condition names, so that it counts once.
+const AnnotationForceFailover = "coolops.cn/force-failover"
+
+// AnnotationSwitchover is set by a user on a DatabaseManager to have another
+// member become the primary: its value is the name of that member's pod. It counts
+// as long as it is there, and is without effect while that member is the primary.
+const AnnotationSwitchover = "coolops.cn/switchover"
+
 // AnnotationAdoptTemplate is set by a user on a DatabaseManager to have its
 // members restarted in the form, and with the defaults, that new databases get:
 // its value is the newest version of the pod template, so that it counts once.

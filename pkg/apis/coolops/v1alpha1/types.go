@@ -91,6 +91,7 @@ type DatabaseManager struct {
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.storage) || !has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be removed, because the data is on the volumes: set it back, or create another DatabaseManager without storage and copy the data`
 // +kubebuilder:validation:XValidation:rule=`!has(self.storage) || has(oldSelf.storage)`,fieldPath=`.storage`,message=`can't be added to a database that was created without it: take it out, or create another DatabaseManager with storage and copy the data`
+// +kubebuilder:validation:XValidation:rule=`has(self.storage) || (has(self.replicas) ? self.replicas > 1 : false) == (has(oldSelf.replicas) ? oldSelf.replicas > 1 : false)`,fieldPath=`.replicas`,message=`can't change between one and several in a database without storage, because its members would have to be made anew, without the data: set it back, or create another DatabaseManager and copy the data`
 // +kubebuilder:validation:XValidation:rule=`!has(self.auth) || !(self.auth.secretName in [self.deploymentName + '-auth', self.deploymentName + '-admin'])`,fieldPath=`.auth.secretName`,messageExpression=`"must be a Secret of your own, and '" + self.auth.secretName + "' is one that the operator makes: choose another name, or take spec.auth out for a generated password"`
 type DatabaseManagerSpec struct {
 	// deploymentName is the name of the workload (a Deployment without storage,
@@ -107,9 +108,8 @@ type DatabaseManagerSpec struct {
 	DeploymentName string `json:"deploymentName"`
 
 	// replicas is the number of members, 1 to 10; default 1. One is the
-	// primary, the others replicate from it. This version runs one member
-	// whatever the number, and says so: above 1 the condition Ready is False
-	// with the reason ReplicationNotAvailable.
+	// primary, the others replicate from it, and one of them takes its place when
+	// it fails. Without storage it can't change between one and several.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:Minimum=1
@@ -172,6 +172,10 @@ type DatabaseManagerSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, name.matches('^[a-z][-a-z0-9_]{0,62}$'))`,message=`must have names of parameters, lower-case letters, digits, "-" and "_": write for example max_connections: "200"`
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, self[name].matches('^[ -~]*$'))`,message=`must have values of printable ASCII characters, on one line: write for example max_connections: "200"`
 	Config map[string]ConfigValue `json:"config,omitempty"`
+
+	// replication says how members replicate. Default: as its fields say.
+	// +optional
+	Replication *ReplicationSpec `json:"replication,omitempty"`
 
 	// suspend takes the operator's hands off the database, which keeps running:
 	// nothing is created, changed, repaired or deleted until it is false again.
@@ -285,6 +289,30 @@ type StorageSpec struct {
 	// Default: they are kept. It can be changed at any time.
 	// +optional
 	Retention *StorageRetention `json:"retention,omitempty"`
+}
+
+// ReplicationMode says when a client hears that its write is done.
+//
+// +kubebuilder:validation:Enum=async;sync
+type ReplicationMode string
+
+const (
+	// ReplicationModeAsync is once the primary has it.
+	ReplicationModeAsync ReplicationMode = "async"
+
+	// ReplicationModeSync is once enough replicas have it, too, for it to survive a
+	// failover.
+	ReplicationModeSync ReplicationMode = "sync"
+)
+
+// ReplicationSpec says how members replicate.
+type ReplicationSpec struct {
+	// mode is sync, if a write is acknowledged once enough replicas have it for it
+	// to survive a failover, or async, if the primary alone decides. Default: sync
+	// from three members on, async for two. What each promises differs by engine;
+	// Redis and Valkey bound what can be lost. It can be changed at any time.
+	// +optional
+	Mode ReplicationMode `json:"mode,omitempty"`
 }
 
 // AuthSpec says where the application's password comes from.
@@ -540,6 +568,13 @@ type MemberStatus struct {
 	// ready tells whether the member answered the operator's last query.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
+
+	// lag is by how much a replica is behind the primary, at least, when the status
+	// was last written: 0s if it isn't, then 1s, 10s, 1m0s, 10m0s, 1h0m0s; empty for
+	// the primary, and where it isn't known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Lag string `json:"lag,omitempty"`
 }
 
 // ParameterChange says how a parameter takes effect.

@@ -106,6 +106,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 1
+    - name: replication
+      type:
+        namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ReplicationSpec
     - name: resources
       type:
         namedType: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceRequirements
@@ -218,6 +221,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.MemberStatus
   map:
     fields:
+    - name: lag
+      type:
+        scalar: string
     - name: name
       type:
         scalar: string
@@ -263,6 +269,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ReplicationSpec
+  map:
+    fields:
+    - name: mode
+      type:
+        scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.ResourceAmounts
   map:
     fields:

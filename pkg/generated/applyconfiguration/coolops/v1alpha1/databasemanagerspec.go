@@ -25,9 +25,8 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// It can't be changed.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// replicas is the number of members, 1 to 10; default 1. One is the
-	// primary, the others replicate from it. This version runs one member
-	// whatever the number, and says so: above 1 the condition Ready is False
-	// with the reason ReplicationNotAvailable.
+	// primary, the others replicate from it, and one of them takes its place when
+	// it fails. Without storage it can't change between one and several.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// dbtype is the database engine: mysql, mariadb, postgresql, redis or valkey.
 	// It can't be changed.
@@ -64,6 +63,8 @@ type DatabaseManagerSpecApplyConfiguration struct {
 	// changed at any time; a name or value that isn't allowed gives the condition
 	// Ready=False with the reason InvalidSpec, and changes nothing.
 	Config map[string]coolopsv1alpha1.ConfigValue `json:"config,omitempty"`
+	// replication says how members replicate. Default: as its fields say.
+	Replication *ReplicationSpecApplyConfiguration `json:"replication,omitempty"`
 	// suspend takes the operator's hands off the database, which keeps running:
 	// nothing is created, changed, repaired or deleted until it is false again.
 	// The status goes on telling how the database is. Default: false.
@@ -191,6 +192,14 @@ func (b *DatabaseManagerSpecApplyConfiguration) WithConfig(entries map[string]co
 	for k, v := range entries {
 		b.Config[k] = v
 	}
+	return b
+}
+
+// WithReplication sets the Replication field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replication field is set to the value of the last call.
+func (b *DatabaseManagerSpecApplyConfiguration) WithReplication(value *ReplicationSpecApplyConfiguration) *DatabaseManagerSpecApplyConfiguration {
+	b.Replication = value
 	return b
 }
 

@@ -19,6 +19,10 @@ type MemberStatusApplyConfiguration struct {
 	Role *coolopsv1alpha1.MemberRole `json:"role,omitempty"`
 	// ready tells whether the member answered the operator's last query.
 	Ready *bool `json:"ready,omitempty"`
+	// lag is by how much a replica is behind the primary, at least, when the status
+	// was last written: 0s if it isn't, then 1s, 10s, 1m0s, 10m0s, 1h0m0s; empty for
+	// the primary, and where it isn't known.
+	Lag *string `json:"lag,omitempty"`
 }
 
 // MemberStatusApplyConfiguration constructs a declarative configuration of the MemberStatus type for use with
@@ -48,5 +52,13 @@ func (b *MemberStatusApplyConfiguration) WithRole(value coolopsv1alpha1.MemberRo
 // If called multiple times, the Ready field is set to the value of the last call.
 func (b *MemberStatusApplyConfiguration) WithReady(value bool) *MemberStatusApplyConfiguration {
 	b.Ready = &value
+	return b
+}
+
+// WithLag sets the Lag field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Lag field is set to the value of the last call.
+func (b *MemberStatusApplyConfiguration) WithLag(value string) *MemberStatusApplyConfiguration {
+	b.Lag = &value
 	return b
 }
