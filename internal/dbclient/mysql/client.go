@@ -110,11 +110,15 @@ type Connection struct {
 	state      string
 	parameters []string
 
-	// mu guards what was found of the application's account, which the account
-	// had then.
+	// mu guards what follows. What was found of the application's account goes with
+	// what the account was then.
 	mu       sync.Mutex
 	account  string
 	password plan.PasswordState
+	// stands tells whether commits waited the last time, though replicas were there
+	// that acknowledge, and how many had been acknowledged by then.
+	stands       bool
+	acknowledged float64
 
 	settling settling
 }
@@ -205,6 +209,9 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 	}
 	if c.dialect.settles {
 		state.Replication.IsCurrent = c.settling.isCurrent(state, err, time.Now())
+	}
+	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
+		attendant.attend(ctx, c)
 	}
 	return state, err
 }

@@ -248,14 +248,19 @@ func answer(t *testing.T, db *sql.DB, query string) string {
 // await waits until what is asked is so.
 func await(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	awaitWithin(t, patience, what, isSo)
+}
+
+func awaitWithin(t *testing.T, limit time.Duration, what string, isSo func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !isSo() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", limit, what)
 		case <-tick.C:
 		}
 	}

@@ -25,6 +25,12 @@ type replicates interface {
 	require(ctx context.Context, c *Connection, required plan.Acknowledgement) error
 }
 
+// attendant is an engine whose primary needs attention while its commits wait. It
+// changes nothing that a client would see.
+type attendant interface {
+	attend(ctx context.Context, c *Connection)
+}
+
 var _ dbclient.Replicator = (*Connection)(nil)
 
 // Follow has the member copy from another one.

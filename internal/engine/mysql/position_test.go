@@ -3,7 +3,7 @@
 package mysql
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,11 +110,11 @@ func ofBits(bits uint64) string {
 	if bits == 0 {
 		return EmptyPosition
 	}
-	text := uuidA
+	parts := []string{uuidA}
 	for number := range 64 {
 		if bits>>number&1 == 1 {
-			text += fmt.Sprintf(":%d", number+1)
+			parts = append(parts, strconv.Itoa(number+1))
 		}
 	}
-	return text
+	return strings.Join(parts, ":")
 }
