@@ -207,11 +207,11 @@ func (c *Connection) State(ctx context.Context) (plan.EngineState, error) {
 		c.askFor(nil)
 		state, err = c.ask(ctx, nil)
 	}
-	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
-		attendant.attend(ctx, c)
-	}
 	if c.dialect.settles {
 		state.Replication.IsCurrent = c.settling.isCurrent(state, err, time.Now())
+	}
+	if attendant, isAttendant := c.dialect.replicates.(attendant); isAttendant && err == nil && waitsForReplicas(state.Replication.Required) {
+		attendant.attend(ctx, c)
 	}
 	return state, err
 }

@@ -216,7 +216,7 @@ func (r mariaDBReplicates) follow(ctx context.Context, c *Connection, source pla
 	isSame := member.slave["Master_Host"] == source.Host && member.slave["Master_Port"] == strconv.Itoa(int(source.Port)) && !member.isPoised()
 	attends := member.slave["Slave_IO_Running"] != "No"
 	if isSame && member.isExecuting() {
-		return r.attend(ctx, c, row, member)
+		return r.receive(ctx, c, row, member)
 	}
 	if isSame && attends {
 		return errors.Join(r.save(ctx, c, row, plan.Acknowledgement{}), r.do(ctx, c, "START SLAVE SQL_THREAD"))
@@ -230,9 +230,9 @@ func (r mariaDBReplicates) follow(ctx context.Context, c *Connection, source pla
 	return r.repoint(ctx, c, source)
 }
 
-// attend has a member that executes what it gets from its source receive from it,
+// receive has a member that executes what it gets from its source receive from it,
 // acknowledging or not. That takes effect at the next connection.
-func (r mariaDBReplicates) attend(ctx context.Context, c *Connection, row mariaDBRole, member mariaDBMember) error {
+func (r mariaDBReplicates) receive(ctx context.Context, c *Connection, row mariaDBRole, member mariaDBMember) error {
 	isAttending := member.slave["Slave_IO_Running"] != "No"
 	if member.row == row && member.acknowledges == row.acknowledges && isAttending {
 		return nil

@@ -132,10 +132,9 @@ func configure(target dbclient.Target) (*pgconn.Config, error) {
 		// A session that may ask for the timeline, and for all else besides.
 		"replication": "database",
 		// Nothing that the operator does waits for replicas: it must be able to ask,
-		// and to mend, what doesn't acknowledge. Nor does it wait for a lock: a
-		// statement that the driver gives up is cancelled, and one that waits for
-		// replicas would be taken for acknowledged by that.
-		"synchronous_commit": "local", "lock_timeout": "800ms",
+		// and to mend, what doesn't acknowledge. One that waited, and was given up,
+		// would be taken for acknowledged by that.
+		"synchronous_commit": "local",
 	}
 	return config, nil
 }
