@@ -63,8 +63,8 @@ func (s Snapshot) inRollingOrder(topology Topology) []Member {
 // waitsForOthers tells whether a member has to stay for now: each of the others
 // has to have the primary's data first, and the primary hands over before it goes.
 func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
-	if len(s.Members) == 1 || !member.Probe.Answers {
-		return false
+	if len(s.Members) == 1 || !member.Probe.Answers && !IsStarted(member.Pod) {
+		return false // alone, or of no use as it is
 	}
 	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 {
 		return true
