@@ -51,7 +51,6 @@ const (
 	cannotConnectNow     = "57P03"
 	readOnly             = "25006"
 	undefinedObject      = "42704"
-	lockNotAvailable     = "55P03"
 	cantChangeParameter  = "55P02"
 )
 
@@ -132,8 +131,9 @@ func configure(target dbclient.Target) (*pgconn.Config, error) {
 		// A session that may ask for the timeline, and for all else besides.
 		"replication": "database",
 		// Nothing that the operator does waits for replicas: it must be able to ask,
-		// and to mend, what doesn't acknowledge. One that waited, and was given up,
-		// would be taken for acknowledged by that.
+		// and to mend, what doesn't acknowledge. And a statement that takes too long
+		// is cancelled by the driver: one that waits for replicas would be taken for
+		// acknowledged by that.
 		"synchronous_commit": "local",
 	}
 	return config, nil
@@ -319,8 +319,6 @@ func describeAnswer(code string) error {
 		return errors.New("it takes no connections yet, or no more: it starts or stops")
 	case readOnly:
 		return errors.New("it takes no writes")
-	case lockNotAvailable:
-		return errors.New("somebody holds a lock on what is to be changed")
 	case tooManyConnections:
 		return errors.New("it has no connection left")
 	default:
