@@ -26,13 +26,17 @@ type mysqlCluster struct {
 	product product
 	members []running
 	env     map[string]string
+	// asked are the connections that are used again, by the member and its password:
+	// what is waited for is asked for many times.
+	asked   map[string]*Connection
+	clients map[string]*sql.DB
 }
 
 // newMySQLCluster starts the first member and makes it the primary, and has the
 // others copy its data, all at once.
 func newMySQLCluster(t *testing.T, count int) *mysqlCluster {
 	t.Helper()
-	c := &mysqlCluster{T: t, network: enginetest.NewNetwork(t, "orders"), product: mysqlProduct()}
+	c := &mysqlCluster{T: t, network: enginetest.NewNetwork(t, "orders"), product: mysqlProduct(), asked: map[string]*Connection{}, clients: map[string]*sql.DB{}}
 	c.env = map[string]string{plan.TopologyStateVariable: "new", plan.MembersDomainVariable: "orders-members." + enginetest.Namespace + ".svc"}
 	first := c.add(c.product.member(""))
 	c.serves(first)
@@ -86,7 +90,11 @@ func (c *mysqlCluster) kill(r running) {
 
 func (c *mysqlCluster) operator(r running) *Connection {
 	c.Helper()
-	return r.operator(c.T, r.member.AdminPassword)
+	key := r.Name() + " " + r.member.AdminPassword
+	if c.asked[key] == nil {
+		c.asked[key] = r.operator(c.T, r.member.AdminPassword)
+	}
+	return c.asked[key]
 }
 
 func (c *mysqlCluster) admin(r running) *sql.DB {
@@ -181,7 +189,13 @@ func (c *mysqlCluster) checkSame(one running, others ...running) {
 
 func (c *mysqlCluster) rows(r running) string {
 	c.Helper()
-	return answer(c.T, r.app(c.T), "SELECT i FROM app.t ORDER BY i")
+	if c.clients[r.Name()] == nil {
+		c.clients[r.Name()] = r.app(c.T)
+	}
+	client := c.clients[r.Name()]
+	// The server may have been started again since.
+	await(c.T, r.Name()+" answers", func() bool { return client.PingContext(c.Context()) == nil })
+	return answer(c.T, client, "SELECT i FROM app.t ORDER BY i")
 }
 
 func (c *mysqlCluster) order(a, b running) plan.Order {

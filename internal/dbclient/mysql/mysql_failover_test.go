@@ -275,6 +275,11 @@ func loadMySQL(t *testing.T) {
 			}
 		}
 	}
+	// What was being written when it was killed is received again.
+	for range 4 {
+		c.kill(replica)
+		c.isCurrent(replica, primary)
+	}
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
