@@ -266,7 +266,7 @@ func (r mariaDBReplicates) repoint(ctx context.Context, c *Connection, source pl
 	}
 	err := call(ctx, func(ctx context.Context) error {
 		_, err := c.db.ExecContext(ctx, `CHANGE MASTER TO MASTER_HOST=?, MASTER_PORT=?, MASTER_USER=?, MASTER_PASSWORD=?, `+
-			`MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=slave_pos, MASTER_DEMOTE_TO_SLAVE=1`,
+			`MASTER_SSL_VERIFY_SERVER_CERT=0, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=slave_pos, MASTER_DEMOTE_TO_SLAVE=1`,
 			source.Host, source.Port, replicator, replicatorPassword(c.target.Password))
 		return err
 	})

@@ -144,9 +144,12 @@ execute_received() {
 # volume, and no more of it than a server remembers.
 replicator_password() { sha256sum </secrets/admin/password | cut -c 1-40; }
 
+# Newer versions ask for a certificate that older ones, which may be the source,
+# don't have; what members send each other isn't protected yet.
+
 # ask_source has the source tell what each server wrote last, as far as it is now.
 ask_source() {
-	printf '%s\n' '[client]' 'user=replicator' "password=$(replicator_password)" "host=$(source_host)" 'port=3306' >/run/database/source.cnf
+	printf '%s\n' '[client]' 'user=replicator' "password=$(replicator_password)" "host=$(source_host)" 'port=3306' 'ssl-verify-server-cert=0' >/run/database/source.cnf
 	mariadb --defaults-file=/run/database/source.cnf --connect-timeout=3 --batch --skip-column-names --execute='SELECT @@GLOBAL.gtid_binlog_state' >/run/database/history 2>/dev/null
 }
 
@@ -240,7 +243,7 @@ follow() {
 	printf '%s\n' "SET @is_following = (SELECT role = 'replica' AND host <> '' FROM database_manager.member WHERE id = 1);" \
 		"SET GLOBAL rpl_semi_sync_slave_enabled = (SELECT @is_following AND acknowledges FROM database_manager.member WHERE id = 1);" \
 		"SET @source = (SELECT CONCAT('MASTER_HOST=', QUOTE(host), ', MASTER_PORT=', port) FROM database_manager.member WHERE id = 1);" \
-		"SET @follow = CONCAT('CHANGE MASTER TO ', @source, ', MASTER_USER=''replicator'', MASTER_PASSWORD=''$(replicator_password)'', ', 'MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=slave_pos, MASTER_DEMOTE_TO_SLAVE=1');" \
+		"SET @follow = CONCAT('CHANGE MASTER TO ', @source, ', MASTER_USER=''replicator'', MASTER_PASSWORD=''$(replicator_password)'', ', 'MASTER_SSL_VERIFY_SERVER_CERT=0, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1, MASTER_USE_GTID=slave_pos, MASTER_DEMOTE_TO_SLAVE=1');" \
 		"SET @follow = IF(@is_following, @follow, 'DO 0'), @start = IF(@is_following, 'START SLAVE', 'DO 0');" \
 		'EXECUTE IMMEDIATE @follow;' 'EXECUTE IMMEDIATE @start;'
 }
