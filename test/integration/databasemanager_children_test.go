@@ -31,6 +31,7 @@ var childResources = map[string]schema.GroupVersionResource{
 	"ConfigMap":             corev1.SchemeGroupVersion.WithResource("configmaps"),
 	"Deployment":            appsv1.SchemeGroupVersion.WithResource("deployments"),
 	"PersistentVolumeClaim": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"Secret":                corev1.SchemeGroupVersion.WithResource("secrets"),
 	"Service":               corev1.SchemeGroupVersion.WithResource("services"),
 	"StatefulSet":           appsv1.SchemeGroupVersion.WithResource("statefulsets"),
@@ -39,6 +40,15 @@ var childResources = map[string]schema.GroupVersionResource{
 // durable asks for a volume.
 func durable(spec *v1alpha1.DatabaseManagerSpec) {
 	spec.Storage = &v1alpha1.StorageSpec{Size: resource.MustParse("1Gi")}
+}
+
+// several asks for three members.
+func several(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = new(int32(3)) }
+
+// severalDurable asks for three members, each with a volume.
+func severalDurable(spec *v1alpha1.DatabaseManagerSpec) {
+	durable(spec)
+	several(spec)
 }
 
 // withLimits asks for resources.
@@ -101,6 +111,16 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 			durable,
 			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
 			retainedChildren,
+		},
+		"of several members, the Service of the replicas and the disruption budget go with it": {
+			severalDurable,
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "PodDisruptionBudget db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "Service db-ro", "StatefulSet db"},
+			retainedChildren,
+		},
+		"of several members without storage everything goes with it": {
+			several,
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PodDisruptionBudget db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "Service db-ro", "StatefulSet db"},
+			nil,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
