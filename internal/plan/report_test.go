@@ -108,6 +108,11 @@ func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonDataLost, true, "kubectl annotate databasemanager orders coolops.cn/reinitialize=uid-of-orders",
 		},
+		"Creating while a member without data has nobody to copy them from": {
+			aDatabase().withMember(refusing(exitNoSource, "The primary doesn't answer.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "can't copy them yet. The primary doesn't answer.",
+		},
 		"DataRefused with the sentence of the boot script": {
 			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
 			Outcome{IsDone: true},
