@@ -138,6 +138,46 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 	}
 }
 
+// TestWhatOnlySeveralMembersHaveComesAndGoesWithThem changes the number of
+// members there and back.
+func TestWhatOnlySeveralMembersHaveComesAndGoesWithThem(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t)
+	newDatabase(t, namespace, "orders", "db", durable)
+	awaitUnscheduled(t, namespace, "orders")
+	one := childNames(children(t, namespace))
+	pod := podUID(t, namespace)
+	changeSpec(t, namespace, several)
+	await(t, "the Service of the replicas and the disruption budget come", func(ctx context.Context) error {
+		got := childNames(children(t, namespace))
+		want := slices.Sorted(slices.Values(append(slices.Clone(one), "PodDisruptionBudget db", "Service db-ro")))
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("there are %v, want %v", got, want)
+		}
+		return roleOfService(ctx, namespace, string(v1alpha1.MemberRolePrimary))
+	})
+	changeSpec(t, namespace, func(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = nil })
+	await(t, "they go", func(ctx context.Context) error {
+		if got := childNames(children(t, namespace)); !slices.Equal(got, one) {
+			return fmt.Errorf("there are %v, want %v", got, one)
+		}
+		return roleOfService(ctx, namespace, "")
+	})
+	awaitUnscheduled(t, namespace, "orders")
+	if again := podUID(t, namespace); again != pod {
+		t.Errorf("the pod is %s, and was %s", again, pod)
+	}
+}
+
+// roleOfService is an error if the Service of the database asks for another role.
+func roleOfService(ctx context.Context, namespace, role string) error {
+	service, err := env.kube.CoreV1().Services(namespace).Get(ctx, "db", metav1.GetOptions{})
+	if err == nil && service.Spec.Selector[v1alpha1.LabelRole] != role {
+		err = fmt.Errorf("the Service selects %v, want the role %q", service.Spec.Selector, role)
+	}
+	return err
+}
+
 // checkOwner checks by what a child is known to be this database's.
 func checkOwner(t *testing.T, name string, child metav1.Object, owner types.UID, isRetained bool) {
 	t.Helper()
