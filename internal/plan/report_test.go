@@ -217,11 +217,6 @@ func (c reportCase) check(t *testing.T) {
 	}
 }
 
-func (b *snapshotBuilder) withReplicas(replicas int32) *snapshotBuilder {
-	b.Database.Spec.Replicas = &replicas
-	return b
-}
-
 // wasReady gives the database a status of better times.
 func (b *snapshotBuilder) wasReady() *snapshotBuilder {
 	b.Database.Status.Conditions = []metav1.Condition{{

@@ -188,7 +188,7 @@ func TestTheStepsOfAFailover(t *testing.T) {
 			var fences []string
 			for _, action := range got.actions {
 				if fence, isFence := action.(Fence); isFence {
-					fences = append(fences, fence.Server.Pod.Name)
+					fences = append(fences, fence.Pod.Name)
 				}
 			}
 			if got.topology.Primary != row.primary || !slices.Equal(fences, row.fences) {
