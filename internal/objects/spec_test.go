@@ -140,9 +140,13 @@ func replicate(snapshot *plan.Snapshot) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("db-%d", i)}}
 		snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod, Probe: plan.Probe{Answers: true, IsAsked: true, Engine: state}})
 	}
-	claim := *snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: "data-db-0"}].(*corev1.PersistentVolumeClaim)
-	claim.Name = "data-db-1"
-	snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: claim.Name}] = &claim
+	claim, isClaim := snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: "data-db-0"}].(*corev1.PersistentVolumeClaim)
+	if !isClaim {
+		return // it has no volumes
+	}
+	other := claim.DeepCopy()
+	other.Name = "data-db-1"
+	snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: other.Name}] = other
 }
 
 // doneAndSaid is all that follows from the spec of a database whose volume is

@@ -173,10 +173,10 @@ func (s Snapshot) diagnoseRefusal(pod *corev1.Pod, refusal corev1.ContainerState
 	case refusal.ExitCode == exitBadConfig:
 		return diagnosis{isTroubled, v1alpha1.ReasonConfigRefused, fmt.Sprintf(
 			"Pod %s doesn't start its server. %s Correct spec.config, or take the parameter out.", pod.Name, sentence)}
-	case refusal.ExitCode != exitNoData:
-		return diagnosis{isTroubled, v1alpha1.ReasonDataRefused, fmt.Sprintf("Pod %s doesn't start its server. %s", pod.Name, sentence)}
 	case refusal.ExitCode == exitNoSource:
 		return s.underway(fmt.Sprintf("Pod %s has no data, and can't copy them yet. %s", pod.Name, sentence))
+	case refusal.ExitCode != exitNoData:
+		return diagnosis{isTroubled, v1alpha1.ReasonDataRefused, fmt.Sprintf("Pod %s doesn't start its server. %s", pod.Name, sentence)}
 	case topology.State == TopologyNew || !s.isDurable():
 		return s.underway(fmt.Sprintf("Pod %s waits for its turn to make a database.", pod.Name))
 	}

@@ -65,7 +65,7 @@ func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) P
 	}
 	for _, climb := range []rung{
 		stopAtDeletion, stopAtSuspension, stopAtProblem, findCredentials, claimStem, labelMembers, ensureChildren, ensureClaims, settleRoles,
-		setPasswords, configure, growClaims, replaceWaiting, rollMember, prune, replaceWorkload,
+		setPasswords, configure, growClaims, scaleOut, replaceWaiting, rollMember, prune, replaceWorkload,
 	} {
 		if climb(&plan, snapshot, desired) {
 			break
@@ -121,21 +121,44 @@ func claimStem(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if plan.ensure(snapshot, desired, desired.Stem) {
 		return true
 	}
-	workload := snapshot.Objects[desired.Workload().Ref]
-	// The workload would mount whatever has the name of its claim.
+	if snapshot.Objects[desired.Workload().Ref] != nil {
+		return false
+	}
+	return plan.useClaims(snapshot, desired)
+}
+
+// useClaims looks at the volumes that the workload is about to mount: it would
+// mount whatever has the name of its claim.
+func (p *Plan) useClaims(snapshot Snapshot, desired Desired) bool {
+	mounted := runs(snapshot.Objects[desired.Workload().Ref])
 	for ordinal, claim := range desired.Claims {
-		if ordinal < runs(workload) || ordinal >= int(desired.Members) {
+		if ordinal < mounted || ordinal >= int(desired.Members) {
 			continue
 		}
 		if object := snapshot.Objects[claim.Ref]; object != nil {
 			if verdict := snapshot.Claimant(desired.Topology.DataID).Judge(claim, object); verdict.Problem != nil {
-				plan.Problem = verdict.Problem
+				p.Problem = verdict.Problem
 				return true
 			}
 		}
-		plan.Actions = append(plan.Actions, UseClaim{Claim: claim})
+		p.Actions = append(p.Actions, UseClaim{Claim: claim})
 	}
 	return false
+}
+
+// isScaleOut tells whether the workload is to run more members than it does.
+func isScaleOut(snapshot Snapshot, desired Desired) bool {
+	workload := snapshot.Objects[desired.Workload().Ref]
+	return workload != nil && len(desired.Claims) > 0 && runs(workload) < int(desired.Members)
+}
+
+// scaleOut adds members, and does nothing else to the workload: a volume that isn't
+// ours keeps them from being added, and nothing else from being done.
+func scaleOut(plan *Plan, snapshot Snapshot, desired Desired) bool {
+	if !isScaleOut(snapshot, desired) {
+		return false
+	}
+	return plan.useClaims(snapshot, desired) || plan.ensure(snapshot, desired, desired.Workload())
 }
 
 // runs is how many members a workload is told to run; none if there is none.
@@ -154,7 +177,11 @@ func runs(workload metav1.Object) int {
 // ensureChildren makes what is missing and corrects what differs. It doesn't
 // ask how the members are: a spec that heals them has to get through.
 func ensureChildren(plan *Plan, snapshot Snapshot, desired Desired) bool {
-	for _, child := range desired.Children {
+	children := desired.Children
+	if isScaleOut(snapshot, desired) {
+		children = children[:len(children)-1] // the workload is later in the climb
+	}
+	for _, child := range children {
 		if plan.ensure(snapshot, desired, child) {
 			return true
 		}

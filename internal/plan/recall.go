@@ -73,6 +73,9 @@ func (s Snapshot) Recall(engine Engine, now time.Time) (Recorded, *Problem) {
 		TemplateVersion: annotations[v1alpha1.AnnotationTemplateVersion],
 		Defaults:        annotations[v1alpha1.AnnotationResolvedDefaults],
 	}
+	if problem := s.changedShape(); problem != nil {
+		return Recorded{}, problem
+	}
 	topology, problem := s.recallTopology()
 	if problem != nil {
 		return Recorded{}, problem

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +26,43 @@ func secretNamed(name string, labels map[string]string, password string) *corev1
 // newWith is what a database without data recalls, whose data id is this.
 func newWith(dataID string) Recorded {
 	return Recorded{Topology: TopologyStep{Topology: Topology{State: TopologyNew, Epoch: 1, DataID: dataID}}}
+}
+
+func TestWithoutStorageOneMemberDoesntBecomeSeveral(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		database *snapshotBuilder
+		reason   string
+	}{
+		"where it has a Deployment": {
+			aDatabase().ephemeral().replicated(3).with(KindDeployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "db", OwnerReferences: ourReference()}}),
+			v1alpha1.ReasonInvalidSpec,
+		},
+		"not, if that is somebody else's": {
+			aDatabase().ephemeral().replicated(3).with(KindDeployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "db"}}), "",
+		},
+		"not, if it stays one": {
+			aDatabase().ephemeral().with(KindDeployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "db", OwnerReferences: ourReference()}}), "",
+		},
+		"not, where there is storage": {
+			aDatabase().replicated(3).with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", OwnerReferences: ourReference()}}), "",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if _, problem := row.database.build().Recall(anEngine(), noon()); reasonOf(problem) != row.reason {
+				t.Errorf("it is told %v, want %q", problem, row.reason)
+			}
+		})
+	}
+}
+
+// ourReference names the database as the controller.
+func ourReference() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{UID: ourUID, Controller: new(true)}}
+}
+
+func (b *snapshotBuilder) replicated(members int32) *snapshotBuilder {
+	b.Database.Spec.Replicas = &members
+	return b
 }
 
 func TestWhatIsRecalled(t *testing.T) {

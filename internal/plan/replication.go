@@ -149,11 +149,11 @@ type ReplicatingEngine interface {
 type Acknowledging int
 
 const (
-	// ByName: the primary knows by name whom it waits for.
+	// ByName says that the primary knows by name whom it waits for.
 	ByName Acknowledging = iota
-	// ByReplica: each replica is told whether it acknowledges; the primary counts.
+	// ByReplica says that each replica is told whether it acknowledges; the primary counts.
 	ByReplica
-	// ByAttachment: whoever is attached to the primary acknowledges.
+	// ByAttachment says that whoever is attached to the primary acknowledges.
 	ByAttachment
 )
 

@@ -108,6 +108,11 @@ func TestReadySaysOfVolumesAndStrangers(t *testing.T) {
 			Outcome{IsDone: true},
 			metav1.ConditionFalse, v1alpha1.ReasonDataLost, true, "kubectl annotate databasemanager orders coolops.cn/reinitialize=uid-of-orders",
 		},
+		"Creating while a member without data has nobody to copy them from": {
+			aDatabase().withMember(refusing(exitNoSource, "The primary doesn't answer.")),
+			Outcome{IsDone: true},
+			metav1.ConditionFalse, v1alpha1.ReasonCreating, false, "can't copy them yet. The primary doesn't answer.",
+		},
 		"DataRefused with the sentence of the boot script": {
 			aDatabase().withMember(refusing(exitForeignData, "The volume holds data of mysql.")),
 			Outcome{IsDone: true},
@@ -210,11 +215,6 @@ func (c reportCase) check(t *testing.T) {
 			t.Errorf("%s is of generation %d", condition.Type, condition.ObservedGeneration)
 		}
 	}
-}
-
-func (b *snapshotBuilder) withReplicas(replicas int32) *snapshotBuilder {
-	b.Database.Spec.Replicas = &replicas
-	return b
 }
 
 // wasReady gives the database a status of better times.

@@ -42,18 +42,19 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	return false
 }
 
-// inRollingOrder are the members in the order in which they are replaced: those
-// that don't answer, which nobody misses, the replicas, and the primary last.
+// inRollingOrder are the members in the order in which they are replaced: the
+// replicas, those that don't answer, which nobody misses, before others, and the
+// primary last.
 func (s Snapshot) inRollingOrder(topology Topology) []Member {
 	ordered := slices.Clone(s.Members)
 	rank := func(member Member) int {
 		switch {
+		case member.Pod.Name == topology.Primary:
+			return 2
 		case !member.Probe.Answers:
 			return 0
-		case member.Pod.Name != topology.Primary:
-			return 1
 		default:
-			return 2
+			return 1
 		}
 	}
 	slices.SortStableFunc(ordered, func(a, b Member) int { return cmp.Compare(rank(a), rank(b)) })
@@ -66,11 +67,16 @@ func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
 	if len(s.Members) == 1 || !member.Probe.Answers && !IsStarted(member.Pod) {
 		return false // alone, or of no use as it is
 	}
-	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 {
-		return true
+	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 && member.Probe.Answers {
+		return true // it hands over first
 	}
 	for _, other := range s.Members {
-		if other.Pod.Name != member.Pod.Name && topology.move.roles[other.Pod.Name] == "" {
+		// Without the operator's new password nobody can be asked: those that have it
+		// are waited for, and the others' turn comes.
+		if other.Pod.Name == member.Pod.Name || s.hasFormerPassword(member) && s.hasFormerPassword(other) {
+			continue
+		}
+		if topology.move.roles[other.Pod.Name] == "" && !(s.hasFormerPassword(member) && other.Probe.Answers) {
 			return true
 		}
 	}
@@ -79,10 +85,8 @@ func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
 
 // outdated says why a member has to be replaced; "" if it doesn't.
 func (s Snapshot) outdated(member Member) string {
-	// Its boot script set the operator's account from the file of an older Secret.
-	name := AdminSecretName(s.Database.Spec.DeploymentName)
-	if secret := s.Objects[Ref{Kind: KindSecret, Name: name}]; secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret)) {
-		return fmt.Sprintf("the password in Secret %s is newer than the member", name)
+	if s.hasFormerPassword(member) {
+		return fmt.Sprintf("the password in Secret %s is newer than the member", AdminSecretName(s.Database.Spec.DeploymentName))
 	}
 	statefulSet, isStatefulSet := s.Objects[s.workloadRef()].(*appsv1.StatefulSet)
 	if !isStatefulSet || statefulSet.Status.ObservedGeneration < statefulSet.Generation || statefulSet.Status.UpdateRevision == "" {
@@ -93,6 +97,13 @@ func (s Snapshot) outdated(member Member) string {
 		return ""
 	}
 	return fmt.Sprintf("it runs revision %s, wanted is %s", revision, statefulSet.Status.UpdateRevision)
+}
+
+// hasFormerPassword tells whether a member's boot script set the operator's account
+// from the file of an older Secret.
+func (s Snapshot) hasFormerPassword(member Member) bool {
+	secret := s.Objects[Ref{Kind: KindSecret, Name: AdminSecretName(s.Database.Spec.DeploymentName)}]
+	return secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret))
 }
 
 // workloadRolls tells whether the workload was changed, and its controller

@@ -109,7 +109,6 @@ type simulation struct {
 	cut           [][]bool // between servers
 	deaf          []bool   // the operator doesn't reach it
 	topology      Topology
-	version       int
 	view          []seen
 	unservedSince time.Time
 	clock         time.Time
@@ -280,13 +279,10 @@ func (s *simulation) replicate(i int) bool {
 	return false
 }
 
-func (s *simulation) execute(i int) bool {
-	server := s.servers[i]
-	if !server.isUp || server.executed >= len(server.data) {
-		return false
+func (s *simulation) execute(i int) {
+	if server := s.servers[i]; server.isUp && server.executed < len(server.data) {
+		server.executed++
 	}
-	server.executed++
-	return true
 }
 
 // acknowledge lets a primary tell clients of commits that enough replicas have.
@@ -665,7 +661,7 @@ func (s *simulation) fault(i, j int) {
 		s.note("the operator starts anew")
 		s.view, s.unservedSince = make([]seen, len(s.servers)), time.Time{}
 		for k, server := range s.servers {
-			s.view[k].peer = peer{server: Server{Pod: PodRef{Name: s.name(k), UID: types.UID("p" + server.holder)}}, holder: server.holder}
+			s.view[k].peer = peer{server: Server{Pod: PodRef{Name: s.name(k), UID: "p" + server.holder}}, holder: server.holder}
 		}
 	default:
 		s.clock = s.clock.Add(time.Duration(1+s.random.IntN(6)) * time.Second)

@@ -172,7 +172,7 @@ func (c topologyCase) check(t *testing.T) {
 	if event != c.event {
 		t.Errorf("the event is %q, want %q", event, c.event)
 	}
-	if again, _ := c.database.build().Recall(anEngine(), noon()); !again.Topology.Topology.equal(got.Topology) {
+	if again, _ := c.database.build().Recall(anEngine(), noon()); !again.Topology.equal(got.Topology) {
 		t.Errorf("once more it is %+v, first it was %+v", again.Topology, got.Topology)
 	}
 }

@@ -30,11 +30,12 @@
 //		internal/objects TestEveryFieldOfASpecShowsInTheChildrenAndGoesWithoutATrace
 //	OT redis (Acto, #110): a field is accepted, and nothing comes of it
 //		internal/objects TestEveryFieldOfASpecShowsInTheChildrenAndGoesWithoutATrace
-//		test/integration TestAStatusSaysWhatIsWrongAndWhatIsAsked "where replication is asked for"
+//		internal/objects TestEveryOtherFieldOfASpecShowsInWhatIsDoneOrSaid
+//		test/integration TestWhatOnlySeveralMembersHaveComesAndGoesWithThem
 //	solr-operator #673: what a setting brought into being stays when it is turned off
 //		internal/plan TestThePlanOf "an old ConfigMap goes once no member has it mounted"
 //		test/integration TestWhatIsTakenOutOfASpecGoesFromTheChildren "a load balancer, and annotations for it"
-//		waits for optional Services (replicas): no field makes or unmakes a whole child yet
+//		test/integration TestWhatOnlySeveralMembersHaveComesAndGoesWithThem
 //	StarRocks #68: a configuration changes, and the pods go on with the old one
 //		internal/objects TestOtherFilesAreAnotherConfigMapAndAnotherTemplate
 //		internal/objects TestOnlyAParameterThatIsFixedChangesTheWorkload
@@ -77,17 +78,24 @@
 //		test/integration TestASpecThatCantBeRenderedChangesNothingAndHealsWithTheSpec
 //		internal/kit TestAKeyIsSyncedAgain
 //	mariadb-operator #864 (Oat): from one way of replication to another, and stuck
-//		waits for replication.mode
+//		never, because a mode is no more than what the primary waits for: nothing is made anew for it
+//		internal/plan TestNoFaultLosesAnAcknowledgedCommit
+//		test/integration TestAcceptedChanges "another mode"
 //	tidb #865: a failover and a rolling upgrade wait for each other
-//		waits for replicas: there is nothing to fail over to
+//		never, because an update replaces nobody while a member lacks the primary's data, but one that is of no use as it is
+//		internal/plan TestNoFaultLosesAnAcknowledgedCommit
 //		internal/plan TestWhateverHappensThePlanStaysSafeAndConverges
 //	tidb #5834 (Oat): scaled in and out again, a member comes back with what the others forgot
-//		waits for replicas
+//		never, because a member that comes back is compared with the primary, and copies its data where the two have parted
+//		internal/plan TestNoFaultLosesAnAcknowledgedCommit
 //	CNPG #11032: demoting a member cleanly needs what the member lacks
-//		waits for replicas
+//		never, because a former primary is demoted by its own start, or by a statement, and needs no other container for it
+//		internal/dbclient/postgresql TestAFormerPrimaryTakesNoWritesFromItsStartOn
+//		internal/dbclient/redis TestADemotionWaitsForAReplicaThatStandsStillAndGoesOnAsBefore
 //	percona-server-mysql #1393: recovery from a full crash asks that every pod is ready
 //		internal/plan TestWhateverHappensThePlanStaysSafeAndConverges
-//		waits for replicas: with several members it becomes a matter of a quorum
+//		internal/plan TestTheStepsOfAFailover "then the one that has most is recorded"
+//		internal/plan TestWhatIsMissingOfTheReplicationIsTold "QuorumLost with who is missing, how many are needed, and the human's answer"
 //	mariadb-operator #1264: one instance is stuck, and others starve
 //		internal/kit TestAKeyThatPanicsOrHangsStopsNoOther
 //		internal/kit TestAMemberThatHangsIsSilentWithinFifteenSeconds
@@ -138,7 +146,8 @@
 //		internal/kit TestWhatIsInTheWayOfAWrite "another one than that to be deleted"
 //	zookeeper #312, #314: a volume is marked as deleted, a cluster scaled down, on a stale view
 //		internal/plan TestWhateverHappensThePlanStaysSafeAndConverges "%s: nothing but configuration is ever deleted"
-//		waits for replicas: nothing is scaled
+//		never, because the operator has no right to delete a volume claim
+//		test/bugs TestTheOperatorMayNotDoWhatItNeverDoes
 //	yugabyte #35, #36: a Secret and a Service are deleted and made again
 //		internal/plan TestWhateverHappensThePlanStaysSafeAndConverges "%s: nothing but configuration is ever deleted"
 //	instaclustr #398, casskop #342, K8SPSMDB-585, K8SPXC-918, rabbitmq #758, yugabyte #39: a state that passed quickly wasn't seen, and what follows from it doesn't happen
@@ -186,10 +195,13 @@
 //		internal/dbclient/mysql TestAMemberTakesItsPasswordsFromTheFilesAtEveryStart
 //		internal/dbclient/postgresql TestPasswordsThatChangedHoldFromTheNextStartOn
 //	CNPG #10409: the old primary keeps its label, and writes go there and are lost
-//		waits for replicas: the Service of one member selects no role
+//		internal/plan TestLabelsSayWhoIsWho "the primary loses its own before the first is fenced"
+//		internal/plan TestNoFaultLosesAnAcknowledgedCommit
 //	percona-server-mongodb PR 253: jobs of others are removed
 //		internal/plan TestThePlanOf "a ConfigMap that isn't ours is never deleted"
 //	CNPG #11006: a new member overwrites data that were there
+//		internal/dbclient/redis TestNothingIsGivenUpBeforeTheSourceAnswers
+//		internal/dbclient/postgresql TestACopyThatWasCutOffIsMadeAnewAndAWholeOneIsKept
 //		internal/dbclient/redis TestAMemberRefusesAVolumeThatIsntItsOwn
 //		internal/dbclient/mysql TestAMemberStartsOnNothingThatIsntItsOwn
 //		internal/dbclient/postgresql TestAMemberRefusesAVolumeThatIsntItsOwn

@@ -45,7 +45,7 @@ func TestObjectsThatAnOlderSchemaLetInStayUsable(t *testing.T) {
 		return apierrors.IsInvalid(err)
 	})
 
-	if err := patch(t, client, `{"spec": {"replicas": 3}}`); err != nil {
+	if err := patch(t, client, `{"spec": {"image": "redis:8.0"}}`); err != nil {
 		t.Errorf("another field can't be changed: %v", err)
 	}
 	if err := patch(t, client, `{"status": {"observedGeneration": 2}}`, "status"); err != nil {

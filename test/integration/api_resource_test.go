@@ -13,6 +13,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -38,7 +39,9 @@ func TestDatabaseManagersHaveTheShortNameDM(t *testing.T) {
 func TestScaleSubresource(t *testing.T) {
 	namespace := newNamespace(t)
 	databases := env.databases.CoolopsV1alpha1().DatabaseManagers(namespace)
-	if _, err := databases.Create(t.Context(), ordersDatabase(), metav1.CreateOptions{}); err != nil {
+	asked := ordersDatabase()
+	durable(&asked.Spec) // without storage one stays one
+	if _, err := databases.Create(t.Context(), asked, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create a database: %v", err)
 	}
 	status := applyv1alpha1.DatabaseManager("orders", namespace).WithStatus(applyv1alpha1.DatabaseManagerStatus().
@@ -80,7 +83,8 @@ func TestReapplyWithoutReplicasKeepsWhatAnAutoscalerSet(t *testing.T) {
 	namespace := newNamespace(t)
 	databases := env.databases.CoolopsV1alpha1().DatabaseManagers(namespace)
 	intent := applyv1alpha1.DatabaseManager("orders", namespace).WithSpec(applyv1alpha1.DatabaseManagerSpec().
-		WithDeploymentName("orders-db").WithDBType(v1alpha1.DatabaseTypeRedis))
+		WithDeploymentName("orders-db").WithDBType(v1alpha1.DatabaseTypeRedis).
+		WithStorage(applyv1alpha1.StorageSpec().WithSize(resource.MustParse("1Gi"))))
 	options := metav1.ApplyOptions{FieldManager: fieldManager}
 	if _, err := databases.Apply(t.Context(), intent, options); err != nil {
 		t.Fatalf("apply: %v", err)

@@ -59,6 +59,10 @@ var refusedSpecs = map[string]string{
 	"replicas negative":                           `{deploymentName: orders, dbtype: redis, replicas: -1}`,
 	"replicas a text":                             `{deploymentName: orders, dbtype: redis, replicas: three}`,
 	"replicas a fraction":                         `{deploymentName: orders, dbtype: redis, replicas: 1.5}`,
+	"a mode of replication that doesn't exist":    `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: semisync}}`,
+	"a mode of replication with a capital":        `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: Sync}}`,
+	"a mode of replication that is empty":         `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: ""}}`,
+	"a field of replication that doesn't exist":   `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {quorum: 2}}`,
 	"version empty":                               `{deploymentName: orders, dbtype: redis, version: ""}`,
 	"version a word":                              `{deploymentName: orders, dbtype: redis, version: latest}`,
 	"version with a suffix":                       `{deploymentName: orders, dbtype: redis, version: 8.0-alpine}`,
@@ -150,6 +154,14 @@ var refusedChanges = map[string][2]string{
 	"storageClassName removed": {
 		`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi, storageClassName: fast}}`,
 		`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`,
+	},
+	"several members in place of one, without storage": {
+		`{deploymentName: orders, dbtype: redis}`,
+		`{deploymentName: orders, dbtype: redis, replicas: 3}`,
+	},
+	"one member in place of several, without storage": {
+		`{deploymentName: orders, dbtype: redis, replicas: 3}`,
+		`{deploymentName: orders, dbtype: redis}`,
 	},
 	"replicas raised above the most": {
 		`{deploymentName: orders, dbtype: redis, replicas: 3}`,
@@ -264,6 +276,10 @@ func acceptedSpecs() map[string]string {
 		"a deploymentName of 40 characters":       `{deploymentName: ` + strings.Repeat("a", 40) + `, dbtype: redis}`,
 		"one member":                              `{deploymentName: orders, dbtype: redis, replicas: 1}`,
 		"ten members":                             `{deploymentName: orders, dbtype: redis, replicas: 10}`,
+		"replication without a mode":              withField(`replication: {}`),
+		"replication of one member":               withField(`replication: {mode: sync}`),
+		"asynchronous replication":                `{deploymentName: orders, dbtype: mysql, replicas: 3, replication: {mode: async}}`,
+		"synchronous replication":                 `{deploymentName: orders, dbtype: mysql, replicas: 2, replication: {mode: sync}}`,
 		"a version of one number":                 `{deploymentName: orders, dbtype: redis, version: "8"}`,
 		"a version of three numbers":              `{deploymentName: orders, dbtype: redis, version: "8.0.6"}`,
 		"an image by digest":                      `{deploymentName: orders, dbtype: redis, image: "registry.example:5000/a/redis@sha256:` + strings.Repeat("0", 64) + `"}`,
@@ -313,8 +329,12 @@ func TestAcceptedSpecs(t *testing.T) {
 func TestAcceptedChanges(t *testing.T) {
 	client := env.dynamic.Resource(databaseResource).Namespace(newNamespace(t))
 	for sentence, specs := range map[string][2]string{
-		"more members":                   {`{deploymentName: orders, dbtype: redis}`, `{deploymentName: orders, dbtype: redis, replicas: 3}`},
-		"replicas left out again":        {`{deploymentName: orders, dbtype: redis, replicas: 3}`, `{deploymentName: orders, dbtype: redis}`},
+		"more members":                   {`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`, `{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}, replicas: 3}`},
+		"replicas left out again":        {`{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}, replicas: 3}`, `{deploymentName: orders, dbtype: redis, storage: {size: 1Gi}}`},
+		"several for more, no storage":   {`{deploymentName: orders, dbtype: redis, replicas: 2}`, `{deploymentName: orders, dbtype: redis, replicas: 5}`},
+		"replicas said that were left":   {`{deploymentName: orders, dbtype: redis}`, `{deploymentName: orders, dbtype: redis, replicas: 1}`},
+		"a mode added":                   {`{deploymentName: orders, dbtype: redis, replicas: 3}`, `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: async}}`},
+		"another mode":                   {`{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: async}}`, `{deploymentName: orders, dbtype: redis, replicas: 3, replication: {mode: sync}}`},
 		"another version":                {`{deploymentName: orders, dbtype: redis, version: "7.2"}`, `{deploymentName: orders, dbtype: redis, version: "8.0"}`},
 		"an image added":                 {`{deploymentName: orders, dbtype: redis}`, `{deploymentName: orders, dbtype: redis, image: "redis:8.0"}`},
 		"an image removed":               {`{deploymentName: orders, dbtype: redis, image: "redis:8.0"}`, `{deploymentName: orders, dbtype: redis}`},

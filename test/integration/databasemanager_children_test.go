@@ -31,6 +31,7 @@ var childResources = map[string]schema.GroupVersionResource{
 	"ConfigMap":             corev1.SchemeGroupVersion.WithResource("configmaps"),
 	"Deployment":            appsv1.SchemeGroupVersion.WithResource("deployments"),
 	"PersistentVolumeClaim": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	"PodDisruptionBudget":   {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"Secret":                corev1.SchemeGroupVersion.WithResource("secrets"),
 	"Service":               corev1.SchemeGroupVersion.WithResource("services"),
 	"StatefulSet":           appsv1.SchemeGroupVersion.WithResource("statefulsets"),
@@ -39,6 +40,15 @@ var childResources = map[string]schema.GroupVersionResource{
 // durable asks for a volume.
 func durable(spec *v1alpha1.DatabaseManagerSpec) {
 	spec.Storage = &v1alpha1.StorageSpec{Size: resource.MustParse("1Gi")}
+}
+
+// several asks for three members.
+func several(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = new(int32(3)) }
+
+// severalDurable asks for three members, each with a volume.
+func severalDurable(spec *v1alpha1.DatabaseManagerSpec) {
+	durable(spec)
+	several(spec)
 }
 
 // withLimits asks for resources.
@@ -102,6 +112,16 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "StatefulSet db"},
 			retainedChildren,
 		},
+		"of several members, the Service of the replicas and the disruption budget go with it": {
+			severalDurable,
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PersistentVolumeClaim data-db-0", "PodDisruptionBudget db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "Service db-ro", "StatefulSet db"},
+			retainedChildren,
+		},
+		"of several members without storage everything goes with it": {
+			several,
+			[]string{"ConfigMap db-config-*", "ConfigMap db-live", "ConfigMap db-topology", "NetworkPolicy db", "PodDisruptionBudget db", "Secret db-admin", "Secret db-auth", "Service db", "Service db-members", "Service db-ro", "StatefulSet db"},
+			nil,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			namespace := newNamespace(t)
@@ -116,6 +136,46 @@ func TestADatabaseIsGivenItsChildrenAndOwnsThem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatOnlySeveralMembersHaveComesAndGoesWithThem changes the number of
+// members there and back.
+func TestWhatOnlySeveralMembersHaveComesAndGoesWithThem(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t)
+	newDatabase(t, namespace, "orders", "db", durable)
+	awaitUnscheduled(t, namespace, "orders")
+	one := childNames(children(t, namespace))
+	pod := podUID(t, namespace)
+	changeSpec(t, namespace, several)
+	await(t, "the Service of the replicas and the disruption budget come", func(ctx context.Context) error {
+		got := childNames(children(t, namespace))
+		want := slices.Sorted(slices.Values(append(slices.Clone(one), "PodDisruptionBudget db", "Service db-ro")))
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("there are %v, want %v", got, want)
+		}
+		return roleOfService(ctx, namespace, string(v1alpha1.MemberRolePrimary))
+	})
+	changeSpec(t, namespace, func(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = nil })
+	await(t, "they go", func(ctx context.Context) error {
+		if got := childNames(children(t, namespace)); !slices.Equal(got, one) {
+			return fmt.Errorf("there are %v, want %v", got, one)
+		}
+		return roleOfService(ctx, namespace, "")
+	})
+	awaitUnscheduled(t, namespace, "orders")
+	if again := podUID(t, namespace); again != pod {
+		t.Errorf("the pod is %s, and was %s", again, pod)
+	}
+}
+
+// roleOfService is an error if the Service of the database asks for another role.
+func roleOfService(ctx context.Context, namespace, role string) error {
+	service, err := env.kube.CoreV1().Services(namespace).Get(ctx, "db", metav1.GetOptions{})
+	if err == nil && service.Spec.Selector[v1alpha1.LabelRole] != role {
+		err = fmt.Errorf("the Service selects %v, want the role %q", service.Spec.Selector, role)
+	}
+	return err
 }
 
 // checkOwner checks by what a child is known to be this database's.

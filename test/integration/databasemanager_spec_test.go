@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +53,14 @@ func TestWhatIsTakenOutOfASpecGoesFromTheChildren(t *testing.T) {
 		"a key of a map, for another":             {withKeys("a"), withKeys("b")},
 		"an entry of a list that stays":           {withEntries("a", "b"), withEntries("b")},
 		"a load balancer, and annotations for it": {withBalancer, plain},
-		"a version that isn't known":              {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
+		"members, and how they replicate": {func(spec *v1alpha1.DatabaseManagerSpec) {
+			several(spec)
+			spec.Replication = &v1alpha1.ReplicationSpec{Mode: v1alpha1.ReplicationModeAsync}
+		}, func(spec *v1alpha1.DatabaseManagerSpec) {
+			plain(spec)
+			spec.Replicas, spec.Replication = nil, nil
+		}},
+		"a version that isn't known": {func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" }, plain},
 	} {
 		for when, first := range map[string]func(*v1alpha1.DatabaseManagerSpec){"set later": plain, "set at its creation": row.with} {
 			t.Run(sentence+", "+when, func(t *testing.T) {
@@ -112,7 +120,8 @@ func specsOf(t *testing.T, namespace string) map[string]string {
 		if err != nil || part == nil {
 			t.Fatalf("%s has no %v: %v", name, path, err)
 		}
-		specs[name] = textOf(t, part)
+		// Members are told under which names they find each other.
+		specs[name] = strings.ReplaceAll(textOf(t, part), "."+namespace+".svc", ".NAMESPACE.svc")
 	}
 	specs["Service db"] = serviceText(t, namespace)
 	pod, err := env.kube.CoreV1().Pods(namespace).Get(t.Context(), "db-0", metav1.GetOptions{})

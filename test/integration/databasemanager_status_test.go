@@ -25,9 +25,9 @@ func TestAStatusSaysWhatIsWrongAndWhatIsAsked(t *testing.T) {
 		message string
 	}{
 		"where no node takes the pod": {func(*v1alpha1.DatabaseManagerSpec) {}, v1alpha1.ReasonPodUnschedulable, "No node takes Pod db-"},
-		"where replication is asked for": {
+		"where no node takes the first of three": {
 			func(spec *v1alpha1.DatabaseManagerSpec) { spec.Replicas = new(int32(3)) },
-			v1alpha1.ReasonReplicationNotAvailable, "spec.replicas is 3",
+			v1alpha1.ReasonPodUnschedulable, "No node takes Pod db-0",
 		},
 		"where the version isn't known": {
 			func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = "0.9" },
