@@ -35,6 +35,7 @@
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
 #   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
 #   E2E_FIGURES                  file that the tests add what they measured to
+#   E2E_LOCALCLUSTER             command that cuts that cluster's pods off, and stops its nodes
 #   E2E_NEXT_IMAGE               image of the operator's next build, with another pod template
 #   E2E_FULL                     set for e2e-full
 #   EXAMPLES_KUBECONFIG          administrator's kubeconfig of the examples' cluster
@@ -198,7 +199,7 @@ step_localcluster() {
 run_e2e() {
 	local name=test-$1-${id}
 	shift
-	cluster_up "${name}" --audit-log
+	cluster_up "${name}" --nodes 2 --audit-log
 	hack/build.sh next
 	bin/localcluster --name "${name}" load-image bin/database-manager.tar bin/database-manager-next.tar
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
@@ -210,6 +211,7 @@ run_e2e() {
 	E2E_KUBECONFIG=$(kubeconfig "${name}")
 	E2E_AUDIT_LOG=$(audit_log "${name}")
 	export E2E_KUBECONFIG E2E_AUDIT_LOG E2E_FIGURES=${results}/figures
+	export E2E_LOCALCLUSTER="${PWD}/bin/localcluster --name ${name}"
 	export E2E_NEXT_IMAGE=coolops.cn/database-manager:next
 	# Most of them wait most of the time.
 	run_tests e2e -tags=e2e -parallel=5 "$@" ./test/e2e/ || {
