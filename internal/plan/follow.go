@@ -92,7 +92,8 @@ func (g group) acknowledge(m *move, primary *peer, wanted []TopologyMember) {
 	weakest := m.topology
 	weakest.Members = union(g.topology.Members, wanted)
 	weakest.Required = min(g.topology.Required, target.Required)
-	if len(weakest.Members) > len(g.topology.Members) || weakest.Required < g.topology.Required {
+	// Besides who is new, that is on what data somebody is who was named before it existed.
+	if !slices.Equal(weakest.Members, g.topology.Members) || weakest.Required < g.topology.Required {
 		m.topology = weakest
 		return
 	}
