@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +37,7 @@ func TestAMemberThatWasNamedBeforeItExistedFollows(t *testing.T) {
 			}
 			for range 3 {
 				m := g.next()
-				if slices.ContainsFunc(m.actions, func(action Action) bool {
-					follow, isFollow := action.(Follow)
-					return isFollow && follow.Server.Pod.Name == "db-1" && follow.Source.Member == "db-0"
-				}) {
+				if follow, isTold := firstFollow(m); isTold && follow.Server.Pod.Name == "db-1" && follow.Source.Member == "db-0" {
 					return
 				}
 				g.topology = m.topology
@@ -49,4 +45,50 @@ func TestAMemberThatWasNamedBeforeItExistedFollows(t *testing.T) {
 			t.Errorf("it isn't told to follow, and the topology is %+v", g.topology)
 		})
 	}
+}
+
+// TestAMemberWhoseHistoryIsUnrelatedCopiesAll has a primary start again, and with
+// it a history, after another member was fenced in the former one: where following
+// copies everything, nothing is to be waited for.
+func TestAMemberWhoseHistoryIsUnrelatedCopiesAll(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		kind    Acknowledging
+		follows bool
+	}{
+		"where following copies everything":            {ByAttachment, true},
+		"where it goes on from what the member has":    {ByReplica, false},
+		"where it does, and the primary knows by name": {ByName, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			engine := playedEngine{kind: row.kind, most: 1}
+			g := group{
+				database: "orders", engine: unrelated{engine}, wanted: 2, isSync: true,
+				topology: Topology{
+					State: TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-0", Holder: "claim-0", Required: 1,
+					Members: []TopologyMember{{Name: "db-1", Holder: "claim-1"}},
+				},
+				peers: []peer{aPeer("db-0", "claim-0", v1alpha1.MemberRolePrimary), aPeer("db-1", "claim-1", v1alpha1.MemberRoleReplica)},
+				host:  func(name string) string { return name + ".members" }, port: 1, now: noon(),
+			}
+			_, follows := firstFollow(g.next())
+			if follows != row.follows {
+				t.Errorf("it is told to follow: %t, want %t", follows, row.follows)
+			}
+		})
+	}
+}
+
+// unrelated is an engine in which each member has a history of its own.
+type unrelated struct{ playedEngine }
+
+func (unrelated) Compare(_, _ string) Order { return OrderUnknown }
+
+// firstFollow is the first action that has a member follow another.
+func firstFollow(m move) (Follow, bool) {
+	for _, action := range m.actions {
+		if follow, isFollow := action.(Follow); isFollow {
+			return follow, true
+		}
+	}
+	return Follow{}, false
 }
