@@ -28,6 +28,7 @@ func newNode(t *testing.T) node {
 	for _, name := range readyNodes(t) {
 		pod := clientPod(anyEngine().image)
 		pod.Spec.NodeName, pod.Spec.HostPID = name, true
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		pod.Spec.SecurityContext, pod.Spec.Volumes, pod.Spec.Containers[0].VolumeMounts = nil, nil, nil
 		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))}
 		created, err := env.kube.CoreV1().Pods(n.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
@@ -36,13 +37,19 @@ func newNode(t *testing.T) node {
 		}
 		n.pods[name] = created.Name
 	}
+	n.awaitPods(t)
+	return n
+}
+
+// awaitPods waits until they run, also after their node was stopped.
+func (n node) awaitPods(t *testing.T) {
+	t.Helper()
 	for name, pod := range n.pods {
 		eventually(t, patience, "start a pod that sees the node "+name, func(ctx context.Context) error {
 			_, err := execute(ctx, n.namespace, pod, nil, "true")
 			return err
 		})
 	}
-	return n
 }
 
 // readyNodes are the names of the nodes that are ready.
