@@ -112,6 +112,9 @@ type probe[T comparable, S comparable] struct {
 	cancel   context.CancelFunc
 	// hurry ends the pause before the next call.
 	hurry chan struct{}
+	// outdatedAt is when something was done to the member that no call has begun
+	// since; zero if one has, and has ended.
+	outdatedAt time.Time
 }
 
 // NewProber returns a prober without members.
@@ -207,6 +210,30 @@ func (p *Prober[T, S]) Hurry(key cache.ObjectName, uid types.UID) {
 	}
 }
 
+// Outdate says that something was done to a member, or may have been, so that what
+// is known of it is older than that. It is asked at once.
+func (p *Prober[T, S]) Outdate(key cache.ObjectName, uid types.UID, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.members[key][uid]; known != nil {
+		known.outdatedAt = now
+		known.ask()
+	}
+}
+
+// IsOutdated tells whether something was done to a member of a key of which nobody
+// has asked it since.
+func (p *Prober[T, S]) IsOutdated(key cache.ObjectName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, known := range p.members[key] {
+		if !known.outdatedAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 // Answer returns what is known of one member; false if it isn't being asked.
 func (p *Prober[T, S]) Answer(key cache.ObjectName, uid types.UID) (Answer[S], bool) {
 	p.mu.Lock()
@@ -224,6 +251,7 @@ func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member Pro
 	var connection Connection[S]
 	defer func() { closeConnection(connection) }()
 	for {
+		began := time.Now()
 		state, err := p.call(ctx, &connection, member.Target)
 		if ctx.Err() != nil {
 			return
@@ -232,7 +260,7 @@ func (p *Prober[T, S]) ask(ctx context.Context, key cache.ObjectName, member Pro
 			closeConnection(connection)
 			connection = nil
 		}
-		hasAnswered, changed := p.store(key, member, state, err)
+		hasAnswered, changed := p.store(key, member, began, state, err)
 		if changed {
 			p.config.OnChange(key)
 		}
@@ -259,9 +287,9 @@ func (p *Prober[T, S]) call(ctx context.Context, connection *Connection[S], targ
 	return (*connection).State(ctx)
 }
 
-// store remembers the outcome of a call, and tells whether the member has ever
+// store remembers the outcome of a call that began at a time, and tells whether the member has ever
 // answered, and whether anything changed.
-func (p *Prober[T, S]) store(key cache.ObjectName, member ProbedMember[T], state S, err error) (hasAnswered, changed bool) {
+func (p *Prober[T, S]) store(key cache.ObjectName, member ProbedMember[T], began time.Time, state S, err error) (hasAnswered, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.members[key][member.UID]
@@ -280,11 +308,15 @@ func (p *Prober[T, S]) store(key cache.ObjectName, member ProbedMember[T], state
 	} else if known.failures++; known.failures >= failuresUntilSilent || !before.Answers {
 		answer.Answers = false
 	}
+	wasOutdated := !known.outdatedAt.IsZero()
+	if began.After(known.outdatedAt) {
+		known.outdatedAt = time.Time{}
+	}
 	isTurned := answer.Answers != before.Answers
 	if isTurned || !before.IsAsked {
 		answer.Since = now
 	}
-	changed = isTurned || !before.IsAsked || p.config.isNews(before.State, answer.State)
+	changed = isTurned || !before.IsAsked || wasOutdated && known.outdatedAt.IsZero() || p.config.isNews(before.State, answer.State)
 	return !answer.LastAnswer.IsZero(), changed
 }
 

@@ -131,9 +131,9 @@ func TestAMemberIsCalledSilentAfterThreeFailuresInARow(t *testing.T) {
 		p.SetMembers(orders(), oneMember("a"), time.Now())
 		pass(t, time.Second)
 		members.set("", errors.New("test"))
-		pass(t, 4*time.Second) // two calls
+		pass(t, 1300*time.Millisecond) // the next call, and one soon after it, since that failed
 		expect(t, p, true, true, "primary")
-		pass(t, 2*time.Second) // the third
+		pass(t, 300*time.Millisecond) // the third
 		expect(t, p, true, false, "primary")
 		members.set("primary", nil)
 		pass(t, 2*time.Second)

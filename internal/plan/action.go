@@ -16,7 +16,7 @@ import (
 )
 
 // Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindClaim, FindSecret,
-// ConfirmGone, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
+// ConfirmGone, ConfirmStopped, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
 // Evict, Orphan or Delete.
 type Action interface {
 	fmt.Stringer
@@ -68,6 +68,9 @@ type FindSecret struct {
 
 // ConfirmGone looks, live, whether a pod is gone, and fails if it isn't.
 type ConfirmGone struct{ Pod PodRef }
+
+// ConfirmStopped looks, live, whether no server runs in a pod, and fails if one may.
+type ConfirmStopped struct{ Pod string }
 
 // Server is a server in a member's pod, and no other at its address.
 type Server struct {
@@ -157,19 +160,21 @@ func (Adopt) isAction()       {}
 func (UseClaim) isAction()    {}
 func (ConfirmGone) isAction() {}
 func (FindClaim) isAction()   {}
-func (FindSecret) isAction()  {}
-func (Promote) isAction()     {}
-func (Demote) isAction()      {}
-func (Fence) isAction()       {}
-func (Follow) isAction()      {}
-func (Require) isAction()     {}
-func (Label) isAction()       {}
-func (SetPassword) isAction() {}
-func (Configure) isAction()   {}
-func (Grow) isAction()        {}
-func (Orphan) isAction()      {}
-func (Evict) isAction()       {}
-func (Delete) isAction()      {}
+
+func (ConfirmStopped) isAction() {}
+func (FindSecret) isAction()     {}
+func (Promote) isAction()        {}
+func (Demote) isAction()         {}
+func (Fence) isAction()          {}
+func (Follow) isAction()         {}
+func (Require) isAction()        {}
+func (Label) isAction()          {}
+func (SetPassword) isAction()    {}
+func (Configure) isAction()      {}
+func (Grow) isAction()           {}
+func (Orphan) isAction()         {}
+func (Evict) isAction()          {}
+func (Delete) isAction()         {}
 
 // String describes the action, for logs.
 func (a Create) String() string { return "create " + a.Child.String() }
@@ -193,6 +198,9 @@ func (a Promote) String() string {
 	}
 	return "promote Pod " + a.Pod.Name + ", with acknowledgement by " + a.Required.String()
 }
+
+// String describes the action, for logs.
+func (a ConfirmStopped) String() string { return "confirm that nothing runs in Pod " + a.Pod }
 
 // String describes the action, for logs.
 func (a Demote) String() string { return "demote Pod " + a.Pod.Name }

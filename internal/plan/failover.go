@@ -48,6 +48,10 @@ func (g group) failOver(m *move, primary *peer) {
 		// That it can't be reached says nothing about what it tells its clients.
 		m.finding = g.unreachable()
 		return
+	case !g.topology.IsHandingOver:
+		// Whenever it starts again, it starts as a replica.
+		m.topology.IsHandingOver = true
+		return
 	}
 	if primary != nil {
 		m.roles[primary.name()] = ""
@@ -69,14 +73,8 @@ func (g group) failOver(m *move, primary *peer) {
 		return
 	}
 	m.topology = g.topology.succeeded(best, fenced)
-	if !g.isSync {
-		m.gone = &PodRef{Name: g.topology.Primary}
-		if primary != nil {
-			m.gone.UID = primary.server.Pod.UID
-		}
-		if g.forced || primary != nil && primary.isStopped {
-			m.gone = nil
-		}
+	if g.topology.Required == 0 && !g.forced {
+		m.stopped = g.topology.Primary
 	}
 }
 

@@ -98,8 +98,9 @@ func byOrdinal(a, b string) int {
 // if that is recorded already, the actions.
 type move struct {
 	topology Topology
-	// gone is a pod that has to be found gone before that is recorded.
-	gone    *PodRef
+	// stopped is the name of a pod in which no server may run any more when that is
+	// recorded; empty if it doesn't rest on that.
+	stopped string
 	actions []Action
 	// roles are what the pods are to be labelled with, by name; those that aren't in
 	// it keep theirs.

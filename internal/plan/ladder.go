@@ -241,6 +241,9 @@ func (p *Plan) stepTopology(step TopologyStep) {
 	if step.Gone != nil {
 		p.Actions = append(p.Actions, ConfirmGone{Pod: *step.Gone})
 	}
+	if step.Stopped != "" {
+		p.Actions = append(p.Actions, ConfirmStopped{Pod: step.Stopped})
+	}
 	if step.Notice != nil {
 		p.Notices = append(p.Notices, *step.Notice)
 	}

@@ -87,7 +87,7 @@ func (s Snapshot) Recall(engine Engine, now time.Time) (Recorded, *Problem) {
 	recorded.Topology.move = s.move(recorded.Topology.Topology, engine, now)
 	if step := &recorded.Topology; step.equal(topology.Topology) {
 		// One decision at a time: this one rests on what is recorded.
-		step.Topology, step.Gone = step.move.topology, step.move.gone
+		step.Topology, step.Stopped = step.move.topology, step.move.stopped
 	} else {
 		step.move.actions = nil
 	}

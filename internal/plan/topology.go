@@ -167,6 +167,9 @@ type TopologyStep struct {
 	// Gone is a pod that a live read must find gone before the step is taken; nil
 	// if the step doesn't rest on that.
 	Gone *PodRef
+	// Stopped is the name of a pod in which, as a live read must find, no server runs
+	// before the step is taken; empty if the step doesn't rest on that.
+	Stopped string
 	// Notice tells of what happened; nil if it is nothing to tell.
 	Notice *Notice
 	// move is what was decided about the roles, under the topology that is recorded.
@@ -411,8 +414,11 @@ func (m Member) saysNoData() bool {
 }
 
 // isBetweenStarts tells whether the member's container isn't running.
-func (m Member) isBetweenStarts() bool {
-	for _, container := range m.Pod.Status.ContainerStatuses {
+func (m Member) isBetweenStarts() bool { return IsStopped(m.Pod) }
+
+// IsStopped tells whether no container of a pod runs, by its kubelet's account.
+func IsStopped(pod *corev1.Pod) bool {
+	for _, container := range pod.Status.ContainerStatuses {
 		if container.State.Running != nil {
 			return false
 		}

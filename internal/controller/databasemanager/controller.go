@@ -156,6 +156,9 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if behind := c.caches.OwnWrites.Behind(key); behind != "" {
 		return &kit.Wait{After: cacheLag, Reason: "the cache of " + behind + " is behind our own write"}
 	}
+	if c.prober.IsOutdated(key) {
+		return &kit.Wait{After: cacheLag, Reason: "a member hasn't answered since something was done to it"}
+	}
 	now := time.Now()
 	snapshot := c.observe(key, database, now)
 	desired, problem := c.render(snapshot, now)

@@ -70,7 +70,7 @@ func (c *Controller) execute(ctx context.Context, key cache.ObjectName, snapshot
 // 0 if it changed something.
 func detailOf(action plan.Action) int {
 	switch action.(type) {
-	case plan.UseClaim, plan.ConfirmGone, plan.FindClaim, plan.FindSecret:
+	case plan.UseClaim, plan.ConfirmGone, plan.ConfirmStopped, plan.FindClaim, plan.FindSecret:
 		return 2
 	default:
 		return 0
@@ -144,6 +144,8 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.findSecret(ctx, action)
 	case plan.ConfirmGone:
 		return e.confirmGone(ctx, action.Pod)
+	case plan.ConfirmStopped:
+		return e.confirmStopped(ctx, action.Pod)
 	case plan.Promote, plan.Demote, plan.Fence, plan.Follow, plan.Require:
 		return e.changeRole(ctx, action)
 	case plan.Label:
@@ -295,10 +297,26 @@ func (e *execution) confirmGone(ctx context.Context, pod plan.PodRef) error {
 		return nil
 	case err != nil:
 		return err
-	case pod.UID != "" && live.UID != pod.UID || plan.HasEnded(live):
+	case live.UID != pod.UID || plan.HasEnded(live):
 		return nil
 	default:
 		return fmt.Errorf("pod %s is still there: %w", pod.Name, kit.ErrChanged)
+	}
+}
+
+// confirmStopped looks, live, whether no server runs in a pod. Of one whose node is
+// out of reach nobody knows.
+func (e *execution) confirmStopped(ctx context.Context, name string) error {
+	live, err := e.config.Kubernetes.CoreV1().Pods(e.key.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case plan.HasEnded(live) || plan.IsStopped(live):
+		return nil
+	default:
+		return fmt.Errorf("a server may run in pod %s: %w", name, kit.ErrChanged)
 	}
 }
 

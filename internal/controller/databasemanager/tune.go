@@ -52,11 +52,9 @@ func (e *execution) onServer(ctx context.Context, server plan.Server, do func(db
 	if state.RunID != server.RunID {
 		return fmt.Errorf("pod %s was started anew: %w", server.Pod.Name, kit.ErrChanged)
 	}
-	if err := do(connection, ctx); err != nil {
-		return err
-	}
-	e.prober.Hurry(e.key, server.Pod.UID)
-	return nil
+	// Done or not, what is known of the member is older than that.
+	defer func() { e.prober.Outdate(e.key, server.Pod.UID, time.Now()) }()
+	return do(connection, ctx)
 }
 
 // setPassword gives the application's account the password of its Secret.
