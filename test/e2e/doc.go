@@ -61,6 +61,14 @@
 //	a server that hangs                          TestAServerThatHangsIsTold
 //	no node, no volume, no image, no start       TestAStatusSaysWhatIsWrong
 //	the operator is away                         TestDatabasesGoOnWithoutTheOperator
+//	the primary dies                             TestReplicasReplicate
+//	an empty ex-primary                          TestAPrimaryThatIsLostIsSucceeded
+//	scale out is not empty, and scale in         TestReplicasReplicate
+//	too few members, or a primary out of reach   TestAQuorumThatIsLostIsTold,
+//	                                             TestAnUnreachablePrimaryIsTold
+//	another primary is asked for                 TestAPrimaryThatIsLostIsSucceeded,
+//	                                             TestASwitchoverWaitsForAReplica
+//	all of it at random                          TestChaos (make chaos)
 //	scale subresource                            integration: TestScaleSubresource,
 //	                                             TestReapplyWithoutReplicasKeepsWhatAnAutoscalerSet
 //	two operators, one leader                    TestAnotherOperatorTakesOverFromALeaderThatDies,
