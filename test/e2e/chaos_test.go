@@ -108,8 +108,7 @@ func wish(t *testing.T, name string, otherwise uint64) uint64 {
 func (c *chaos) settles(t *testing.T, what string) {
 	t.Helper()
 	eventually(t, settle, "whole after: "+what, func(ctx context.Context) error {
-		_, err := c.whole(ctx, 3, nil)
-		return err
+		return c.isWhole(ctx, 3, nil)
 	})
 	c.w.goesOn(t, time.Now())
 }
@@ -167,7 +166,7 @@ func (c *chaos) cutOff(t *testing.T, pod *corev1.Pod) {
 // it, for longer than it takes until its pods are told to go.
 func (c *chaos) stopNode(t *testing.T) {
 	t.Helper()
-	client, err := env.kube.CoreV1().Pods(c.namespace).Get(t.Context(), c.w.client.name, metav1.GetOptions{})
+	client, err := env.kube.CoreV1().Pods(c.namespace).Get(t.Context(), c.app.name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

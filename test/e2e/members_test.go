@@ -62,24 +62,21 @@ func beginReplicated(t *testing.T, e engine, count int32, mode v1alpha1.Replicat
 
 // waitWhole waits until that many members are there and in their roles, in the
 // status and by their labels, and none of the pods of former.
-func (d database) waitWhole(t *testing.T, count int, former ...types.UID) *v1alpha1.DatabaseManager {
+func (d database) waitWhole(t *testing.T, count int, former ...types.UID) {
 	t.Helper()
-	var found *v1alpha1.DatabaseManager
-	eventually(t, 3*patience, fmt.Sprintf("%d members in their roles", count), func(ctx context.Context) (err error) {
-		found, err = d.whole(ctx, count, former)
-		return err
+	eventually(t, 3*patience, fmt.Sprintf("%d members in their roles", count), func(ctx context.Context) error {
+		return d.isWhole(ctx, count, former)
 	})
-	return found
 }
 
-func (d database) whole(ctx context.Context, count int, former []types.UID) (*v1alpha1.DatabaseManager, error) {
+func (d database) isWhole(ctx context.Context, count int, former []types.UID) error {
 	stored, err := d.get(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ready := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonAvailable || ready.ObservedGeneration != stored.Generation {
-		return nil, fmt.Errorf("generation %d, Ready is %+v", stored.Generation, ready)
+		return fmt.Errorf("generation %d, Ready is %+v", stored.Generation, ready)
 	}
 	said := map[string]string{}
 	for _, member := range stored.Status.Members {
@@ -87,13 +84,13 @@ func (d database) whole(ctx context.Context, count int, former []types.UID) (*v1
 	}
 	pods, err := d.pods(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	labelled := map[string]string{}
 	for name, pod := range pods {
 		labelled[name] = pod.Labels[v1alpha1.LabelRole]
 		if slices.Contains(former, pod.UID) {
-			return nil, fmt.Errorf("pod %s is still the former one", name)
+			return fmt.Errorf("pod %s is still the former one", name)
 		}
 	}
 	wanted := map[string]string{}
@@ -102,13 +99,13 @@ func (d database) whole(ctx context.Context, count int, former []types.UID) (*v1
 	}
 	wanted[stored.Status.CurrentPrimary] = string(v1alpha1.MemberRolePrimary)
 	if !maps.Equal(said, wanted) || int(stored.Status.AvailableReplicas) != count {
-		return nil, fmt.Errorf("%d are available, and the members are %v, want %v", stored.Status.AvailableReplicas, said, wanted)
+		return fmt.Errorf("%d are available, and the members are %v, want %v", stored.Status.AvailableReplicas, said, wanted)
 	}
 	// A single member has kept its label, or never had one: its Service asks for none.
 	if count > 1 && !maps.Equal(labelled, wanted) {
-		return nil, fmt.Errorf("the labels are %v, want %v", labelled, wanted)
+		return fmt.Errorf("the labels are %v, want %v", labelled, wanted)
 	}
-	return stored, nil
+	return nil
 }
 
 // pods are the members' pods by their names, those that are leaving included.
@@ -238,7 +235,7 @@ func (d database) annotate(t *testing.T, key, value string) {
 	d.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value))
 }
 
-// waitPrimary waits until the status names another primary than a member.
+// waitPrimaryOtherThan waits until the status names another primary than a member.
 func (d database) waitPrimaryOtherThan(t *testing.T, member string) string {
 	t.Helper()
 	var found string
