@@ -14,7 +14,12 @@ IMAGE := coolops.cn/database-manager:v0.1.0
 # The one example that examples runs, such as 03; all by default.
 STEP ?=
 
-export NAME IMAGE STEP
+# The engine that chaos happens to, how often, and the seed of a run to repeat.
+ENGINE ?= redis
+FAULTS ?= 20
+SEED ?=
+
+export NAME IMAGE STEP ENGINE FAULTS SEED
 
 .PHONY: help
 help: ## list the targets
@@ -63,6 +68,10 @@ test-e2e: ## tests with real databases on a real node (needs root)
 .PHONY: e2e-full
 e2e-full: ## the same, each engine through its whole life, with figures (needs root; an hour)
 	@hack/test.sh e2e-full
+
+.PHONY: chaos
+chaos: ## faults at random to three members that are written to (needs root; ENGINE=mysql FAULTS=50 SEED=…)
+	@hack/test.sh chaos
 
 .PHONY: lint
 lint: ## go vet, golangci-lint and shellcheck

@@ -58,7 +58,9 @@ func (g group) join(m *move, primary, other *peer, stays bool) {
 		return
 	}
 	switch order := g.engine.Compare(other.progress.Position, primary.progress.Position); {
-	case order == OrderSame, order == OrderBehind, other.progress.Position == "" && kind == ByAttachment:
+	case order == OrderSame, order == OrderBehind, order == OrderUnknown && kind == ByAttachment:
+		// A primary that was started again has a history of its own there, and whoever
+		// comes without it copies all.
 		m.actions = append(m.actions, Follow{Server: other.server, Source: g.source(isNamed && g.isSync)})
 		m.isUrgent, m.wait = true, urgently
 	case order != OrderUnknown && primary.askedAt.After(other.askedAt):
@@ -92,7 +94,8 @@ func (g group) acknowledge(m *move, primary *peer, wanted []TopologyMember) {
 	weakest := m.topology
 	weakest.Members = union(g.topology.Members, wanted)
 	weakest.Required = min(g.topology.Required, target.Required)
-	if len(weakest.Members) > len(g.topology.Members) || weakest.Required < g.topology.Required {
+	// Besides who is new, that is on what data somebody is who was named before it existed.
+	if !slices.Equal(weakest.Members, g.topology.Members) || weakest.Required < g.topology.Required {
 		m.topology = weakest
 		return
 	}

@@ -259,6 +259,7 @@ func (d database) children(ctx context.Context) ([]string, error) {
 		"ConfigMap":             func() (any, error) { return core.ConfigMaps(d.namespace).List(ctx, selector) },
 		"NetworkPolicy":         func() (any, error) { return env.kube.NetworkingV1().NetworkPolicies(d.namespace).List(ctx, selector) },
 		"PersistentVolumeClaim": func() (any, error) { return core.PersistentVolumeClaims(d.namespace).List(ctx, selector) },
+		"PodDisruptionBudget":   func() (any, error) { return env.kube.PolicyV1().PodDisruptionBudgets(d.namespace).List(ctx, selector) },
 		"Deployment":            func() (any, error) { return apps.Deployments(d.namespace).List(ctx, selector) },
 		"StatefulSet":           func() (any, error) { return apps.StatefulSets(d.namespace).List(ctx, selector) },
 		"ReplicaSet":            func() (any, error) { return apps.ReplicaSets(d.namespace).List(ctx, selector) },

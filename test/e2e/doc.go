@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the operator with real databases on a real node. It needs a
+// Package e2e tests the operator with real databases on real nodes. It needs a
 // cluster in which config/install.yaml is applied; make test-e2e makes one.
 //
 //	go test -tags=e2e ./test/e2e -run TestEngines/redis/durable
@@ -11,6 +11,9 @@
 //	E2E_AUDIT_LOG   the API server's audit log, a JSON object a line
 //	E2E_FIGURES     a file that measurements are added to
 //	E2E_NEXT_IMAGE  the image of the operator's next build, which a node has
+//	E2E_LOCALCLUSTER
+//	                the command that cuts the cluster's pods off, as in
+//	                "localcluster --name e2e"
 //	E2E_FULL        set to lead every engine through its whole life, and not
 //	                only the first of them; make e2e-full sets it
 //
@@ -58,6 +61,14 @@
 //	a server that hangs                          TestAServerThatHangsIsTold
 //	no node, no volume, no image, no start       TestAStatusSaysWhatIsWrong
 //	the operator is away                         TestDatabasesGoOnWithoutTheOperator
+//	the primary dies                             TestReplicasReplicate
+//	an empty ex-primary                          TestAPrimaryThatIsLostIsSucceeded
+//	scale out is not empty, and scale in         TestReplicasReplicate
+//	too few members, or a primary out of reach   TestAQuorumThatIsLostIsTold,
+//	                                             TestAnUnreachablePrimaryIsTold
+//	another primary is asked for                 TestAPrimaryThatIsLostIsSucceeded,
+//	                                             TestASwitchoverWaitsForAReplica
+//	all of it at random                          TestChaos (make chaos)
 //	scale subresource                            integration: TestScaleSubresource,
 //	                                             TestReapplyWithoutReplicasKeepsWhatAnAutoscalerSet
 //	two operators, one leader                    TestAnotherOperatorTakesOverFromALeaderThatDies,

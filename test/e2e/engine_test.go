@@ -25,6 +25,11 @@ type engine struct {
 	// answer to the second is empty where there is none.
 	writeQuery func(key, value string) []string
 	readQuery  func(key string) []string
+	// recordScript writes the record $1 by the script in $SCRIPT, and succeeds only if
+	// the database has acknowledged it. recordsQuery lists the records that there are,
+	// which recordsTable, if it isn't empty, has made place for.
+	recordScript, recordsTable string
+	recordsQuery               []string
 	// dial connects the engine's Go driver, by the single values of the
 	// credentials, and dialURI by their uri alone.
 	dial, dialURI func(credentials map[string]string, dial dialFunc) (session, error)
@@ -57,6 +62,16 @@ exec $PROGRAM -e -h "$(cat /credentials/host)" -p "$(cat /credentials/port)" -n 
 	mysqlScript = `export MYSQL_PWD="$(cat /credentials/password)"
 exec $PROGRAM --batch --skip-column-names --connect-timeout=3 --host="$(cat /credentials/host)" --port="$(cat /credentials/port)" --user="$(cat /credentials/username)" --execute="$1" "$(cat /credentials/database)"`
 
+	// What is written is acknowledged once a replica has it, which is what WAIT tells;
+	// it also tells so of what was refused.
+	keyValueRecord = `answer="$(printf 'sadd records %s\nwait 1 1500\n' "$1" | timeout 3 sh -c "$SCRIPT" client | tr '\n' ' ')"
+case $answer in "1 "[1-9]*) ;; *) exit 1 ;; esac`
+
+	// A commit whose waiting was cancelled ends with a warning.
+	sqlRecord = `timeout 3 sh -c "$SCRIPT" client "INSERT INTO records VALUES ($1)" 2>/tmp/warning && ! grep -q WARNING /tmp/warning`
+
+	recordsTable = "CREATE TABLE IF NOT EXISTS records (number INT PRIMARY KEY); "
+
 	keyValueSetting   = `REDISCLI_AUTH="$(cat /secrets/admin/password)" $PROGRAM --user operator config get "$1" | tail -n 1`
 	mysqlSetting      = `MYSQL_PWD="$(cat /secrets/admin/password)" $PROGRAM --batch --skip-column-names --host=127.0.0.1 --user=operator --execute="SELECT @@GLOBAL.$1"`
 	postgresqlSetting = `PGPASSWORD="$(cat /secrets/admin/password)" psql --no-psqlrc --no-align --tuples-only --host=127.0.0.1 --username=operator --dbname=postgres --command="SHOW $1"`
@@ -78,7 +93,7 @@ func allEngines() []engine {
 		{
 			name: v1alpha1.DatabaseTypePostgreSQL, image: newestImage(v1alpha1.DatabaseTypePostgreSQL), script: postgresqlScript,
 			writeQuery: sqlWrite("INSERT INTO items VALUES ('%s', '%s') ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"),
-			readQuery:  sqlRead, dial: dialPostgreSQL, dialURI: dialPostgreSQLURI,
+			readQuery:  sqlRead, recordScript: sqlRecord, recordsTable: recordsTable, recordsQuery: []string{"SELECT number FROM records"}, dial: dialPostgreSQL, dialURI: dialPostgreSQLURI,
 			forbidden:  [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
 			keptScript: postgresqlKept, settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"},
 			badPassword: "not UTF-8: \xff", refusesNewer: true,
@@ -88,7 +103,7 @@ func allEngines() []engine {
 			// Its client insists on encryption where the server has a certificate, and older servers have none.
 			script:     strings.ReplaceAll(mysqlScript, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
 			writeQuery: sqlWrite("REPLACE INTO items VALUES ('%s', '%s')"),
-			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
+			readQuery:  sqlRead, recordScript: sqlRecord, recordsTable: recordsTable, recordsQuery: []string{"SELECT number FROM records"}, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mariadb --no-defaults --skip-ssl"),
 			keptScript:    strings.NewReplacer("$PROGRAM", "mariadb --no-defaults --skip-ssl", "$QUERY", "SELECT User, Priv FROM mysql.global_priv").Replace(mysqlKept),
@@ -98,7 +113,7 @@ func allEngines() []engine {
 			name: v1alpha1.DatabaseTypeMySQL, image: newestImage(v1alpha1.DatabaseTypeMySQL),
 			script:     strings.ReplaceAll(mysqlScript, "$PROGRAM", "mysql --no-defaults"),
 			writeQuery: sqlWrite("REPLACE INTO items VALUES ('%s', '%s')"),
-			readQuery:  sqlRead, dial: dialMySQL, dialURI: dialMySQLURI,
+			readQuery:  sqlRead, recordScript: sqlRecord, recordsTable: recordsTable, recordsQuery: []string{"SELECT number FROM records"}, dial: dialMySQL, dialURI: dialMySQLURI,
 			forbidden:     mysqlForbidden(),
 			settingScript: strings.ReplaceAll(mysqlSetting, "$PROGRAM", "mysql --no-defaults"),
 			keptScript:    strings.NewReplacer("$PROGRAM", "mysql --no-defaults", "$QUERY", "SELECT User, authentication_string FROM mysql.user").Replace(mysqlKept),
@@ -122,9 +137,10 @@ func enginesOnce() []engine {
 func keyValue(name v1alpha1.DatabaseType, program string) engine {
 	return engine{
 		name: name, image: newestImage(name), script: strings.ReplaceAll(keyValueScript, "$PROGRAM", program),
-		writeQuery: func(key, value string) []string { return []string{"set", key, value} },
-		readQuery:  func(key string) []string { return []string{"get", key} },
-		dial:       dialRedis, dialURI: dialRedisURI,
+		writeQuery:   func(key, value string) []string { return []string{"set", key, value} },
+		readQuery:    func(key string) []string { return []string{"get", key} },
+		recordScript: keyValueRecord, recordsQuery: []string{"smembers", "records"},
+		dial: dialRedis, dialURI: dialRedisURI,
 		settingScript: strings.ReplaceAll(keyValueSetting, "$PROGRAM", program),
 		keptScript:    strings.ReplaceAll(keyValueKept, "$PROGRAM", program),
 		live:          parameter{"tcp-keepalive", "77", "77", "60"}, fixed: parameter{"tcp-backlog", "600", "600", "511"},

@@ -40,6 +40,9 @@ type environment struct {
 	figures string
 	// nextImage is the image of the operator's next build.
 	nextImage string
+	// localcluster is the command that cuts the cluster's pods off, with the words
+	// that say which cluster it is.
+	localcluster string
 }
 
 // operatorNamespace is where the operator runs.
@@ -65,10 +68,10 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 	config.QPS = -1 // the API server has fairness of its own
 	e := environment{
 		config: config, isFull: os.Getenv("E2E_FULL") != "", auditLog: os.Getenv("E2E_AUDIT_LOG"), figures: os.Getenv("E2E_FIGURES"),
-		nextImage: os.Getenv("E2E_NEXT_IMAGE"),
+		nextImage: os.Getenv("E2E_NEXT_IMAGE"), localcluster: os.Getenv("E2E_LOCALCLUSTER"),
 	}
-	if e.auditLog == "" || e.figures == "" || e.nextImage == "" {
-		return environment{}, errors.New("E2E_AUDIT_LOG, E2E_FIGURES and E2E_NEXT_IMAGE are not all set: run make test-e2e")
+	if e.auditLog == "" || e.figures == "" || e.nextImage == "" || e.localcluster == "" {
+		return environment{}, errors.New("E2E_AUDIT_LOG, E2E_FIGURES, E2E_NEXT_IMAGE and E2E_LOCALCLUSTER are not all set: run make test-e2e")
 	}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return environment{}, fmt.Errorf("make a client: %w", err)

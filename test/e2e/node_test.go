@@ -13,30 +13,61 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// node is a pod that sees the processes of its node. A container's first process
-// can't be killed from inside of the container.
+// node sees the processes of all nodes, by a pod on each, whose names it has by
+// the node's. A container's first process can't be killed from inside of the
+// container.
 type node struct {
-	namespace, name string
+	namespace string
+	pods      map[string]string
 }
 
-// newNode starts such a pod, in a namespace of its own that admits it.
+// newNode starts such pods, in a namespace of their own that admits them.
 func newNode(t *testing.T) node {
 	t.Helper()
-	namespace := newNamespaceWith(t, "privileged")
-	pod := clientPod(anyEngine().image)
-	pod.Spec.HostPID = true
-	pod.Spec.SecurityContext, pod.Spec.Volumes, pod.Spec.Containers[0].VolumeMounts = nil, nil, nil
-	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))}
-	created, err := env.kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create a pod that sees the node: %v", err)
+	n := node{newNamespaceWith(t, "privileged"), map[string]string{}}
+	for _, name := range readyNodes(t) {
+		pod := clientPod(anyEngine().image)
+		pod.Spec.NodeName, pod.Spec.HostPID = name, true
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		pod.Spec.SecurityContext, pod.Spec.Volumes, pod.Spec.Containers[0].VolumeMounts = nil, nil, nil
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))}
+		created, err := env.kube.CoreV1().Pods(n.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("create a pod that sees the node %s: %v", name, err)
+		}
+		n.pods[name] = created.Name
 	}
-	n := node{namespace, created.Name}
-	eventually(t, patience, "start a pod that sees the node", func(ctx context.Context) error {
-		_, err := execute(ctx, n.namespace, n.name, nil, "true")
-		return err
-	})
+	n.awaitPods(t)
 	return n
+}
+
+// awaitPods waits until they run, also after their node was stopped.
+func (n node) awaitPods(t *testing.T) {
+	t.Helper()
+	for name, pod := range n.pods {
+		eventually(t, patience, "start a pod that sees the node "+name, func(ctx context.Context) error {
+			_, err := execute(ctx, n.namespace, pod, nil, "true")
+			return err
+		})
+	}
+}
+
+// readyNodes are the names of the nodes that are ready.
+func readyNodes(t *testing.T) []string {
+	t.Helper()
+	nodes, err := env.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatalf("list the nodes: %v", err)
+	}
+	var names []string
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				names = append(names, node.Name)
+			}
+		}
+	}
+	return names
 }
 
 // ofContainer begins each script: it sets pids to the processes of the container
@@ -78,7 +109,7 @@ func (n node) inContainer(t *testing.T, pod *corev1.Pod, script string) string {
 		t.Fatalf("pod %s has no container", pod.Name)
 	}
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
-	output, err := execute(t.Context(), n.namespace, n.name, nil, "sh", "-c", ofContainer+`[ -n "$pids" ] || exit 1; `+script, "node", id)
+	output, err := execute(t.Context(), n.namespace, n.pods[pod.Spec.NodeName], nil, "sh", "-c", ofContainer+`[ -n "$pids" ] || exit 1; `+script, "node", id)
 	if err != nil {
 		t.Fatalf("look for the processes of pod %s: %v", pod.Name, err)
 	}
