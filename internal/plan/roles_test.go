@@ -86,6 +86,12 @@ func (b *groupBuilder) async() *groupBuilder {
 	return b
 }
 
+// handingOver has it recorded that the primary's next start is a replica's.
+func (b *groupBuilder) handingOver() *groupBuilder {
+	b.topology.IsHandingOver = true
+	return b
+}
+
 // unestablished has no replica that is known to have the data.
 func (b *groupBuilder) unestablished() *groupBuilder {
 	b.topology.Members, b.topology.Required, b.peer("db-0").replication.Required = nil, 0, ""
@@ -148,7 +154,7 @@ func TestTheStepsOfAFailover(t *testing.T) {
 		group   *groupBuilder
 		primary string   // that is recorded then
 		fences  []string // who is told to receive nothing
-		stopped string   // the pod in which nothing may be found to run
+		stopped string   // the pod in which no server may run any more
 	}{
 		"nothing, while the primary may just be starting": {
 			aGroup().silent("db-0").with(func(g *group) { g.unservedSince = noon().Add(-time.Second) }), "db-0", nil, "",
@@ -176,17 +182,17 @@ func TestTheStepsOfAFailover(t *testing.T) {
 			aGroup().silent("db-0", "db-1").fencedOff("db-2").with(func(g *group) { g.forced = true }), "db-2", nil, "",
 		},
 		"in async, not before the primary is known to have stopped": {aGroup().async().silent("db-0").fencedOff("db-1", "db-2"), "db-0", nil, ""},
-		"in async, not before its next start is a replica's": {
-			aGroup().async().silent("db-0").fencedOff("db-1", "db-2").without("db-0"), "db-0", nil, "",
+		"in async, its next start is made a replica's before anything": {
+			aGroup().async().silent("db-0").with(func(g *group) { g.peer("db-0").isStopped = true }), "db-0", nil, "",
 		},
-		"in async, once its kubelet says that it has stopped, which is looked at": {
-			aGroup().async().silent("db-0").fencedOff("db-1", "db-2").with(func(g *group) {
-				g.topology.IsHandingOver, g.peer("db-0").isStopped = true, true
-			}), "db-1", nil, "db-0",
+		"in async, once its kubelet says that it has, which is looked at": {
+			aGroup().async().handingOver().silent("db-0").fencedOff("db-1", "db-2").with(func(g *group) { g.peer("db-0").isStopped = true }), "db-1", nil, "db-0",
 		},
 		"in async, once its pod is gone, which is looked at": {
-			aGroup().async().silent("db-0").fencedOff("db-1", "db-2").without("db-0").with(func(g *group) { g.topology.IsHandingOver = true }),
-			"db-1", nil, "db-0",
+			aGroup().async().handingOver().silent("db-0").fencedOff("db-1", "db-2").without("db-0"), "db-1", nil, "db-0",
+		},
+		"in async, at a human's word, whatever runs": {
+			aGroup().async().silent("db-0").fencedOff("db-1", "db-2").with(func(g *group) { g.forced = true }), "db-1", nil, "",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -201,7 +207,7 @@ func TestTheStepsOfAFailover(t *testing.T) {
 				t.Errorf("records %s and fences %v, want %s and %v", got.topology.Primary, fences, row.primary, row.fences)
 			}
 			if got.stopped != row.stopped {
-				t.Errorf("%q has to be found stopped, want %q", got.stopped, row.stopped)
+				t.Errorf("%q has to have stopped, want %q", got.stopped, row.stopped)
 			}
 			if epoch := got.topology.Epoch; (epoch == 8) != (row.primary != "db-0") {
 				t.Errorf("the epoch is %d", epoch)

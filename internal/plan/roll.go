@@ -76,7 +76,7 @@ func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
 		if other.Pod.Name == member.Pod.Name || s.hasFormerPassword(member) && s.hasFormerPassword(other) {
 			continue
 		}
-		if topology.move.roles[other.Pod.Name] == "" && !(s.hasFormerPassword(member) && other.Probe.Answers) {
+		if topology.move.roles[other.Pod.Name] == "" && (!s.hasFormerPassword(member) || !other.Probe.Answers) {
 			return true
 		}
 	}
