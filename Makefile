@@ -41,6 +41,10 @@ test: ## everything that CI checks: verify, lint, unit, real engines, API server
 test-unit: ## tests that need nothing but Go
 	@hack/test.sh unit
 
+.PHONY: simulate
+simulate: ## play failovers, handovers and faults by the million, with the real decisions (STATES=1000000)
+	@hack/test.sh simulate
+
 .PHONY: test-engines
 test-engines: ## tests against the real database servers, of every version, as plain processes
 	@hack/test.sh engines-full

@@ -9,6 +9,7 @@
 #   verify       nothing that is generated, nor any go.sum, is stale
 #   lint         go vet, golangci-lint, shellcheck
 #   unit         tests that need nothing but Go, with the race detector
+#   simulate     the decisions about roles, played against a model of servers, networks and volumes
 #   engines      tests against the real database servers, as plain processes
 #   integration  tests against a real API server
 #   faults       operators that die, stop and lose their lease, on a real API server
@@ -55,7 +56,7 @@ set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly all=(build verify lint unit engines integration faults examples localcluster e2e readme)
+readonly all=(build verify lint unit simulate engines integration faults examples localcluster e2e readme)
 readonly others=(engines-full e2e-full chaos)
 readonly id=$$
 results=$(mktemp -d)
@@ -136,6 +137,11 @@ step_unit() {
 		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
 			--hide-summary=skipped --jsonfile="${results}/unit-localcluster.json" -- -count=1 -shuffle=on ./...
 	)
+}
+
+step_simulate() {
+	# Without the race detector: it plays in one goroutine an engine.
+	STATES=${STATES:-1000000} run_tests simulate -run='^TestNoFaultLosesAnAcknowledgedCommit$' ./internal/plan/
 }
 
 run_engines() {

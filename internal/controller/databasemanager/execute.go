@@ -89,6 +89,8 @@ func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
 		return plan.Outcome{}, stalled
 	case apierrors.IsTooManyRequests(err):
 		return plan.Outcome{}, &kit.Wait{After: evictionRetry, Reason: err.Error()}
+	case apierrors.IsConflict(err):
+		return plan.Outcome{}, &kit.Wait{After: cacheLag, Reason: err.Error()}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return plan.Outcome{}, &kit.Stalled{Reason: "the namespace is being deleted"}
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
