@@ -97,13 +97,17 @@ func (s Snapshot) diagnoseRest(plan Plan) diagnosis {
 	}
 }
 
-// diagnoseFinding words what is still to come of the replication. A primary that
-// serves goes on serving meanwhile.
+// diagnoseFinding words what is still to come of the replication. One that has as
+// many members as were asked for, all of them current, is ready meanwhile.
 func (s Snapshot) diagnoseFinding(finding Finding) diagnosis {
-	if !s.NamedServes() {
+	switch {
+	case !s.NamedServes():
 		return s.underway(finding.Message)
+	case finding.Reason == v1alpha1.ReasonSwitchoverWaiting:
+		return diagnosis{isChanging, finding.Reason, finding.Message}
+	default:
+		return diagnosis{isUnderway, finding.Reason, finding.Message}
 	}
-	return diagnosis{isChanging, finding.Reason, finding.Message}
 }
 
 // diagnoseAbsence explains a member that has no pod.

@@ -174,7 +174,7 @@ func (g group) mostAdvanced(candidates []*peer) *peer {
 
 func (g group) isPreferred(a, b *peer) bool {
 	for _, isBetter := range []func(*peer) bool{
-		func(p *peer) bool { return p.name() == g.asked },
+		func(p *peer) bool { return p.name() == g.wish() },
 		func(p *peer) bool { return !p.isLeaving && ordinalOf(p.name()) < g.wanted },
 		func(p *peer) bool { return !p.isOutdated },
 	} {

@@ -15,7 +15,7 @@ import (
 
 // serve is what is done while the primary takes writes.
 func (g group) serve(m *move, primary *peer) {
-	if g.handOver(m, primary) {
+	if g.handOver(m, primary) || g.noteWish(m, primary) {
 		return
 	}
 	members := g.nextMembers()

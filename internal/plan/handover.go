@@ -13,9 +13,27 @@ import (
 // to have all of it; then it is promoted again.
 const handoverPatience = 10 * time.Second
 
+// wish is the member that is asked to become the primary; empty if none is, or if
+// it has become it since it was asked.
+func (g group) wish() string {
+	if g.asked == g.topology.SwitchedTo {
+		return ""
+	}
+	return g.asked
+}
+
+// noteWish records that what was asked for is done, so that it counts once; true if
+// that has yet to be recorded.
+func (g group) noteWish(m *move, primary *peer) bool {
+	if g.asked == "" || g.asked == primary.name() {
+		m.topology.SwitchedTo = g.asked
+	}
+	return m.topology.SwitchedTo != g.topology.SwitchedTo
+}
+
 // wantsHandover tells whether another member is to become the primary.
 func (g group) wantsHandover(primary *peer) bool {
-	isAsked := g.asked != "" && g.asked != primary.name()
+	isAsked := g.wish() != "" && g.wish() != primary.name()
 	return isAsked || g.mustMove || primary.isLeaving || ordinalOf(primary.name()) >= g.wanted && g.wanted > 0
 }
 
@@ -26,7 +44,7 @@ func (g group) successor(primary *peer) *peer {
 	for _, named := range g.topology.Members {
 		candidate := g.peer(named.Name)
 		isFit := candidate != nil && candidate.holder == named.Holder && !candidate.isLeaving && ordinalOf(named.Name) < g.wanted
-		if !isFit || !g.isCurrent(candidate) || g.asked != "" && g.asked != primary.name() && g.asked != named.Name {
+		if !isFit || !g.isCurrent(candidate) || g.wish() != "" && g.wish() != primary.name() && g.wish() != named.Name {
 			continue
 		}
 		if best == nil || g.isPreferred(candidate, best) {

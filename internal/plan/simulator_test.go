@@ -688,7 +688,7 @@ func (s *simulation) remember() {
 		}
 		_, _ = sum.Write(bits) // a hash never fails
 	}
-	put(s.engine.name, s.topology.Primary, string(s.topology.Holder), joinPairs(s.topology.Members), joinClones(s.topology.Clones), s.acknowledged, s.asked)
+	put(s.engine.name, s.topology.SwitchedTo, s.topology.Primary, string(s.topology.Holder), joinPairs(s.topology.Members), joinClones(s.topology.Clones), s.acknowledged, s.asked)
 	flags(s.topology.IsHandingOver, s.topology.Required&1 != 0, s.topology.Required&2 != 0, s.topology.Required&4 != 0)
 	for i, server := range s.servers {
 		put(string(server.holder), server.data, server.source, strings.Join(server.names, ","), server.cloned, s.view[i].peer.progress.Position)

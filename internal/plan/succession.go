@@ -15,7 +15,7 @@ func (t Topology) equal(other Topology) bool {
 	return t.State == other.State && t.Epoch == other.Epoch && t.DataID == other.DataID &&
 		t.Primary == other.Primary && t.Holder == other.Holder &&
 		slices.Equal(t.Members, other.Members) && t.Required == other.Required &&
-		t.IsHandingOver == other.IsHandingOver && maps.Equal(t.Clones, other.Clones)
+		t.IsHandingOver == other.IsHandingOver && t.SwitchedTo == other.SwitchedTo && maps.Equal(t.Clones, other.Clones)
 }
 
 // names are the names of the replicas that are named.
@@ -72,7 +72,7 @@ func (t Topology) handedTo(successor *peer) Topology {
 func (t Topology) named(successor *peer) Topology {
 	next := Topology{
 		State: t.State, Epoch: t.Epoch + 1, DataID: t.DataID,
-		Primary: successor.name(), Holder: successor.holder, Clones: maps.Clone(t.Clones),
+		Primary: successor.name(), Holder: successor.holder, SwitchedTo: t.SwitchedTo, Clones: maps.Clone(t.Clones),
 	}
 	delete(next.Clones, successor.name())
 	return next

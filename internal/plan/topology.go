@@ -50,6 +50,9 @@ type Topology struct {
 	// IsHandingOver has the primary start as a replica of nobody the next time, so
 	// that another one can take its place.
 	IsHandingOver bool
+	// SwitchedTo is the member that the user asked for as the primary and that has
+	// become it since; empty if there is no such wish.
+	SwitchedTo string
 	// Clones are the members that are to give up their data for the primary's, each
 	// with a token by which it knows whether it has.
 	Clones map[string]string
@@ -84,6 +87,7 @@ const (
 	topologyMembersKey     = "members"
 	topologyRequiredKey    = "required"
 	topologyHandingOverKey = "handing-over"
+	topologySwitchedToKey  = "switched-to"
 
 	// TopologyStartsAsPrimaryKey and TopologyClonesKey are given to boot scripts, too.
 	// The first has the primary's name, and nobody's while the primary hands over.
@@ -107,7 +111,7 @@ func (t Topology) Data() map[string]string {
 
 		TopologyStartsAsPrimaryKey: t.startsAsPrimary(),
 	}
-	for key, value := range map[string]string{topologyMembersKey: joinPairs(t.Members), TopologyClonesKey: joinClones(t.Clones)} {
+	for key, value := range map[string]string{topologyMembersKey: joinPairs(t.Members), topologySwitchedToKey: t.SwitchedTo, TopologyClonesKey: joinClones(t.Clones)} {
 		if value != "" {
 			data[key] = value
 		}
@@ -149,7 +153,7 @@ func parseTopology(data map[string]string) (Topology, error) {
 	}
 	// One that was written before there were replicas has none of the rest.
 	topology.Members, topology.Clones = parseMembers(data[topologyMembersKey]), parseClones(data[TopologyClonesKey])
-	topology.IsHandingOver = data[topologyHandingOverKey] == "true"
+	topology.IsHandingOver, topology.SwitchedTo = data[topologyHandingOverKey] == "true", data[topologySwitchedToKey]
 	if text := data[topologyRequiredKey]; text != "" {
 		if topology.Required, err = strconv.Atoi(text); err != nil || topology.Required < 0 || topology.Required > len(topology.Members) {
 			return Topology{}, fmt.Errorf("the key %q holds %q, which is no number of the %d members", topologyRequiredKey, text, len(topology.Members))

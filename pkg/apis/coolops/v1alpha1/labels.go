@@ -68,7 +68,8 @@ const AnnotationForceFailover = "coolops.cn/force-failover"
 
 // AnnotationSwitchover is set by a user on a DatabaseManager to have another
 // member become the primary: its value is the name of that member's pod. It counts
-// as long as it is there, and is without effect while that member is the primary.
+// once: when that member has become the primary, it is spent until it is changed, or
+// taken away and set again.
 const AnnotationSwitchover = "coolops.cn/switchover"
 
 // AnnotationAdoptTemplate is set by a user on a DatabaseManager to have its

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+)
+
+func TestTheStepsOfAHandover(t *testing.T) {
+	asks := func(name string) func(*group) { return func(g *group) { g.asked = name } }
+	demoted := func(g *group) {
+		g.unservedSince = noon()
+		g.peer("db-0").role, g.peer("db-0").replication = v1alpha1.MemberRoleReplica, Replication{}
+	}
+	byStart := func(g *group) { g.engine = playedEngines()[0] }
+	for sentence, row := range map[string]struct {
+		group    *groupBuilder
+		primary  string   // that is recorded then
+		switched string   // to whom it is recorded to have switched
+		actions  []string // what is done
+	}{
+		"nothing, where nobody is asked for":                     {aGroup(), "db-0", "", nil},
+		"the primary takes no writes any more":                   {aGroup().with(asks("db-1")), "db-0", "", []string{"demote Pod db-0"}},
+		"not for one that lacks something":                       {aGroup().with(asks("db-1")).behind("db-1"), "db-0", "", nil},
+		"not for another one instead":                            {aGroup().with(asks("db-1")).silent("db-1"), "db-0", "", nil},
+		"the one that is asked for is recorded once it has all":  {aGroup().with(asks("db-1")).with(demoted), "db-1", "", nil},
+		"that it has taken its place is recorded, too":           {aGroup().with(asks("db-0")), "db-0", "db-0", nil},
+		"what was done isn't done again after a failover":        {aGroup().with(asks("db-1")).with(func(g *group) { g.topology.SwitchedTo = "db-1" }), "db-0", "db-1", nil},
+		"a wish that was taken back is forgotten":                {aGroup().with(func(g *group) { g.topology.SwitchedTo = "db-1" }), "db-0", "", nil},
+		"a primary that leaves hands over to whoever can":        {aGroup().with(func(g *group) { g.peer("db-0").isLeaving = true }), "db-0", "", []string{"demote Pod db-0"}},
+		"where only a start demotes, that is recorded first":     {aGroup().with(byStart).with(asks("db-1")), "db-0", "", nil},
+		"and then the primary is replaced":                       {aGroup().with(byStart).with(asks("db-1")).handingOver(), "db-0", "", []string{"evict Pod db-0: another member becomes the primary"}},
+		"a primary that is demoted, and isn't to be, takes over": {aGroup().with(demoted), "db-0", "", []string{"promote Pod db-0, with acknowledgement by 1 of "}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := row.group.next()
+			var actions []string
+			for _, action := range got.actions {
+				actions = append(actions, action.String())
+			}
+			if got.topology.Primary != row.primary || got.topology.SwitchedTo != row.switched || !slices.Equal(actions, row.actions) {
+				t.Errorf("records %s (switched to %q) and does %q, want %s (%q) and %q",
+					got.topology.Primary, got.topology.SwitchedTo, actions, row.primary, row.switched, row.actions)
+			}
+		})
+	}
+}
