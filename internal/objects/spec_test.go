@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,6 +90,9 @@ func moreSetters() map[string]func(*v1alpha1.DatabaseManagerSpec) {
 		"replication.mode": func(s *v1alpha1.DatabaseManagerSpec) {
 			s.Replication = &v1alpha1.ReplicationSpec{Mode: v1alpha1.ReplicationModeSync}
 		},
+		"storage.retention.whenScaled": func(s *v1alpha1.DatabaseManagerSpec) {
+			s.Storage.Retention = &v1alpha1.StorageRetention{WhenScaled: v1alpha1.RetentionPolicyDelete}
+		},
 		"suspend":         func(s *v1alpha1.DatabaseManagerSpec) { s.Suspend = true },
 		"storage.size":    func(s *v1alpha1.DatabaseManagerSpec) { s.Storage.Size = resource.MustParse("20Gi") },
 		"auth.secretName": func(s *v1alpha1.DatabaseManagerSpec) { s.Auth.SecretName = "mine" },
@@ -102,8 +107,11 @@ func TestEveryOtherFieldOfASpecShowsInWhatIsDoneOrSaid(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			spec := anInput(withStorage).Database.Spec
 			spec.Auth = &v1alpha1.AuthSpec{SecretName: "theirs"}
-			if path == "replication.mode" { // which says nothing of one member
+			switch path {
+			case "replication.mode": // which says nothing of one member
 				spec.Replicas = new(int32(2))
+			case "storage.retention.whenScaled": // which counts when there is nothing else to do
+				spec.Replicas = new(int32(1))
 			}
 			before := doneAndSaid(t, spec)
 			with := *spec.DeepCopy()
@@ -120,14 +128,17 @@ func TestEveryOtherFieldOfASpecShowsInWhatIsDoneOrSaid(t *testing.T) {
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// replicate adds a primary, and a replica that has all of its data.
-func replicate(snapshot *plan.Snapshot) {
+// replicate adds a primary, and a replica that has all of its data, or just the
+// volume that one has left.
+func replicate(snapshot *plan.Snapshot, members int) {
 	labels := map[string]string{
 		v1alpha1.LabelEngine: string(snapshot.Database.Spec.DBType), v1alpha1.LabelOwnerUID: string(snapshot.Database.UID), v1alpha1.LabelDataID: "data",
 	}
 	topology := plan.Topology{
 		State: plan.TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-0", Holder: "uid-of-claim",
-		Members: []plan.TopologyMember{{Name: "db-1", Holder: "uid-of-claim"}}, Required: 1,
+	}
+	if members == 2 {
+		topology.Members, topology.Required = []plan.TopologyMember{{Name: "db-1", Holder: "uid-of-claim"}}, 1
 	}
 	name := plan.TopologyName("db")
 	snapshot.Objects[plan.Ref{Kind: plan.KindConfigMap, Name: name}] = &corev1.ConfigMap{
@@ -136,7 +147,7 @@ func replicate(snapshot *plan.Snapshot) {
 	for i, state := range []plan.EngineState{
 		{Role: v1alpha1.MemberRolePrimary},
 		{Role: v1alpha1.MemberRoleReplica, Replication: plan.Replication{Source: "db-0.db-members.shop.svc", IsReceiving: true, IsCurrent: true}},
-	} {
+	}[:members] {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("db-%d", i)}}
 		snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod, Probe: plan.Probe{Answers: true, IsAsked: true, Engine: state}})
 	}
@@ -147,6 +158,25 @@ func replicate(snapshot *plan.Snapshot) {
 	other := claim.DeepCopy()
 	other.Name = "data-db-1"
 	snapshot.Objects[plan.Ref{Kind: plan.KindVolumeClaim, Name: other.Name}] = other
+}
+
+// addChildren adds the children as they are to be.
+func addChildren(t *testing.T, snapshot *plan.Snapshot, desired plan.Desired) {
+	t.Helper()
+	for _, child := range slices.Concat([]plan.Child{desired.Stem}, desired.Children, desired.Claims[:1]) {
+		object := map[plan.Kind]metav1.Object{
+			plan.KindConfigMap: &corev1.ConfigMap{}, plan.KindNetworkPolicy: &networkingv1.NetworkPolicy{}, plan.KindSecret: &corev1.Secret{},
+			plan.KindService: &corev1.Service{}, plan.KindStatefulSet: &appsv1.StatefulSet{}, plan.KindVolumeClaim: &corev1.PersistentVolumeClaim{},
+		}[child.Kind]
+		if child.NeedsPassword() {
+			child = child.WithPassword("password")
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Fields, object); err != nil {
+			t.Fatalf("read %s: %v", child, err)
+		}
+		object.SetUID("uid-of-claim")
+		snapshot.Objects[child.Ref] = object
+	}
 }
 
 // doneAndSaid is all that follows from the spec of a database whose volume is
@@ -169,8 +199,8 @@ func doneAndSaid(t *testing.T, spec v1alpha1.DatabaseManagerSpec) string {
 		Objects:     map[plan.Ref]metav1.Object{{Kind: plan.KindVolumeClaim, Name: claim.Name}: claim},
 		Credentials: &corev1.Secret{Data: map[string][]byte{plan.PasswordKey: []byte("password-in-" + spec.Auth.SecretName)}},
 	}
-	if spec.Replicas != nil && *spec.Replicas == 2 {
-		replicate(&snapshot)
+	if spec.Replicas != nil && *spec.Replicas < 3 {
+		replicate(&snapshot, int(*spec.Replicas))
 	}
 	var problem *plan.Problem
 	if in.Recorded, problem = snapshot.Recall(in.Engine, noon()); problem != nil {
@@ -179,6 +209,9 @@ func doneAndSaid(t *testing.T, spec v1alpha1.DatabaseManagerSpec) string {
 	desired, problem := Render(in)
 	if problem != nil {
 		t.Fatal(problem)
+	}
+	if spec.Replicas != nil && *spec.Replicas == 1 {
+		addChildren(t, &snapshot, desired)
 	}
 	// The template of the StatefulSet would show the size of a new claim.
 	in.Recorded.ClaimSize = "10Gi"

@@ -17,7 +17,7 @@ import (
 
 // Action is one step of a plan: Create, Apply, Adopt, UseClaim, FindClaim, FindSecret,
 // ConfirmGone, ConfirmStopped, Promote, Demote, Fence, Follow, Require, Label, SetPassword, Configure, Grow,
-// Evict, Orphan or Delete.
+// Evict, Orphan, DeleteVolume or Delete.
 type Action interface {
 	fmt.Stringer
 	// isAction keeps the set closed.
@@ -148,6 +148,15 @@ type Orphan struct {
 	Why string
 }
 
+// DeleteVolume deletes the volume of a member that was scaled away, provided that
+// the spec still says so.
+type DeleteVolume struct {
+	Claim string
+	UID   types.UID
+	// Version is the resourceVersion of the claim that the decision rests on.
+	Version string
+}
+
 // Delete removes an object that nothing refers to any more.
 type Delete struct {
 	Ref Ref
@@ -162,6 +171,7 @@ func (ConfirmGone) isAction() {}
 func (FindClaim) isAction()   {}
 
 func (ConfirmStopped) isAction() {}
+func (DeleteVolume) isAction()   {}
 func (FindSecret) isAction()     {}
 func (Promote) isAction()        {}
 func (Demote) isAction()         {}
@@ -245,6 +255,11 @@ func (a Orphan) String() string { return "replace " + a.Ref.String() + " without
 
 // String describes the action, for logs.
 func (a Evict) String() string { return "evict Pod " + a.Pod + ": " + a.Why }
+
+// String describes the action, for logs.
+func (a DeleteVolume) String() string {
+	return "delete " + Ref{Kind: KindVolumeClaim, Name: a.Claim}.String() + ", whose member was scaled away"
+}
 
 // String describes the action, for logs.
 func (a Delete) String() string { return "delete " + a.Ref.String() }

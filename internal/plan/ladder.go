@@ -65,7 +65,7 @@ func Make(snapshot Snapshot, desired Desired, problem *Problem, now time.Time) P
 	}
 	for _, climb := range []rung{
 		stopAtDeletion, stopAtSuspension, stopAtProblem, findCredentials, claimStem, labelMembers, ensureChildren, ensureClaims, settleRoles,
-		setPasswords, configure, growClaims, scaleOut, replaceWaiting, rollMember, prune, replaceWorkload,
+		setPasswords, configure, growClaims, scaleOut, replaceWaiting, rollMember, prune, replaceWorkload, removeVolumes,
 	} {
 		if climb(&plan, snapshot, desired) {
 			break

@@ -162,6 +162,8 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 		return e.orphan(ctx, action)
 	case plan.Evict:
 		return e.evict(ctx, action)
+	case plan.DeleteVolume:
+		return e.deleteVolume(ctx, action)
 	case plan.Delete:
 		return e.delete(ctx, action)
 	default:
@@ -334,6 +336,27 @@ func (e *execution) evict(ctx context.Context, eviction plan.Evict) error {
 		return err
 	}
 	e.caches.OwnWrites.Deleted(e.key, corev1.Resource("pods"), cache.NewObjectName(e.key.Namespace, eviction.Pod), eviction.UID)
+	return nil
+}
+
+// deleteVolume deletes the volume claim of a member that was scaled away. The spec
+// is read live: it may ask for that member again by now.
+func (e *execution) deleteVolume(ctx context.Context, deletion plan.DeleteVolume) error {
+	database, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).Get(ctx, e.key.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("confirm what the spec says: %w", err)
+	}
+	if seen := e.snapshot.Database; database.UID != seen.UID || database.Generation != seen.Generation || database.DeletionTimestamp != nil {
+		return fmt.Errorf("the spec of %s: %w", e.key.Name, kit.ErrChanged)
+	}
+	resource, writer, err := e.writer(plan.KindVolumeClaim)
+	if err != nil {
+		return err
+	}
+	if err := writer.Delete(ctx, deletion.Claim, deletion.UID, deletion.Version); err != nil {
+		return err
+	}
+	e.caches.OwnWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Claim), deletion.UID)
 	return nil
 }
 

@@ -946,6 +946,13 @@ func schema_pkg_apis_coolops_v1alpha1_StorageRetention(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
+					"whenScaled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "whenScaled is what becomes of the volume of a member that is scaled away: Retain keeps it, and a member that is added again later begins with what is on it; Delete deletes it, once the other members are well without it. A shutdown deletes nothing. Default: Retain.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},

@@ -32,6 +32,12 @@ func (a *ResourceAmounts) ToCore() corev1.ResourceList {
 	return list
 }
 
+// DeletesWhenScaled tells whether the volume of a member goes when the member is
+// scaled away.
+func (s *StorageSpec) DeletesWhenScaled() bool {
+	return s.Retention != nil && s.Retention.WhenScaled == RetentionPolicyDelete
+}
+
 // DeletesWithDatabase tells whether the volumes go when the database is deleted.
 func (s *StorageSpec) DeletesWithDatabase() bool {
 	return s.Retention != nil && s.Retention.WhenDeleted == RetentionPolicyDelete

@@ -426,6 +426,13 @@ type StorageRetention struct {
 	// deletes them whatever this says.
 	// +optional
 	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
+
+	// whenScaled is what becomes of the volume of a member that is scaled away:
+	// Retain keeps it, and a member that is added again later begins with what is on
+	// it; Delete deletes it, once the other members are well without it. A shutdown
+	// deletes nothing. Default: Retain.
+	// +optional
+	WhenScaled RetentionPolicy `json:"whenScaled,omitempty"`
 }
 
 // ResourceRequirements are the requests and limits of one container: the part

@@ -313,6 +313,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: whenDeleted
       type:
         scalar: string
+    - name: whenScaled
+      type:
+        scalar: string
 - name: cn.coolops.database-manager.pkg.apis.coolops.v1alpha1.StorageSpec
   map:
     fields:

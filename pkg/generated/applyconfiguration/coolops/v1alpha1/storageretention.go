@@ -19,6 +19,11 @@ type StorageRetentionApplyConfiguration struct {
 	// data again; Delete deletes them. Default: Retain. Deleting the namespace
 	// deletes them whatever this says.
 	WhenDeleted *coolopsv1alpha1.RetentionPolicy `json:"whenDeleted,omitempty"`
+	// whenScaled is what becomes of the volume of a member that is scaled away:
+	// Retain keeps it, and a member that is added again later begins with what is on
+	// it; Delete deletes it, once the other members are well without it. A shutdown
+	// deletes nothing. Default: Retain.
+	WhenScaled *coolopsv1alpha1.RetentionPolicy `json:"whenScaled,omitempty"`
 }
 
 // StorageRetentionApplyConfiguration constructs a declarative configuration of the StorageRetention type for use with
@@ -32,5 +37,13 @@ func StorageRetention() *StorageRetentionApplyConfiguration {
 // If called multiple times, the WhenDeleted field is set to the value of the last call.
 func (b *StorageRetentionApplyConfiguration) WithWhenDeleted(value coolopsv1alpha1.RetentionPolicy) *StorageRetentionApplyConfiguration {
 	b.WhenDeleted = &value
+	return b
+}
+
+// WithWhenScaled sets the WhenScaled field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WhenScaled field is set to the value of the last call.
+func (b *StorageRetentionApplyConfiguration) WithWhenScaled(value coolopsv1alpha1.RetentionPolicy) *StorageRetentionApplyConfiguration {
+	b.WhenScaled = &value
 	return b
 }
