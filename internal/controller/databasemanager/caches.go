@@ -99,7 +99,7 @@ func (c *Controller) openChildren(namespace string, factory informers.SharedInfo
 	core, apps := factory.Core().V1(), factory.Apps().V1()
 	return errors.Join(
 		kit.Open(c.caches.View, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"),
-			cache.TypedIndexers[*corev1.PersistentVolumeClaim]{byStem: claimStems}, c.onClaim),
+			cache.TypedIndexers[*corev1.PersistentVolumeClaim]{byStem: func(claim *corev1.PersistentVolumeClaim) ([]string, error) { return claimStems(claim), nil }}, c.onClaim),
 		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
 		open(c, &c.caches.disruptionBudgets, namespace, factory.Policy().V1().PodDisruptionBudgets().TypedInformer(), policyv1.Resource("poddisruptionbudgets"), childHandler[*policyv1.PodDisruptionBudget](c)),
@@ -118,14 +118,14 @@ func open[T kit.Object](c *Controller, into *kit.Cache[T], namespace string, inf
 	}}, notify)
 }
 
-// claimStems finds a claim by its name, too: it is where the data are, and its
-// labels may have been changed by hand.
-func claimStems(claim *corev1.PersistentVolumeClaim) ([]string, error) {
+// claimStems are those of a claim's label and, if it is another, of its name: it is
+// where the data are, and its labels may have been changed by hand.
+func claimStems(claim *corev1.PersistentVolumeClaim) []string {
 	stems := []string{stemKey(claim.Namespace, claim.Labels[v1alpha1.LabelStem])}
-	if byName := stemKey(claim.Namespace, plan.ClaimStem(claim.Name)); byName != stems[0] {
-		stems = append(stems, byName)
+	if stem := plan.ClaimStem(claim.Name); stem != "" && stem != claim.Labels[v1alpha1.LabelStem] {
+		stems = append(stems, stemKey(claim.Namespace, stem))
 	}
-	return stems, nil
+	return stems
 }
 
 // childHandler is the handler of a type about which nothing is remembered.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/internal/kit"
-	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -43,8 +42,8 @@ func (c *Controller) onChild(child metav1.Object, change kit.Change) {
 // it is by its name: whatever was taken away of its labels, it is looked at.
 func (c *Controller) onClaim(claim *corev1.PersistentVolumeClaim, change kit.Change) {
 	c.onChild(claim, change)
-	if stem := plan.ClaimStem(claim.Name); stem != "" && stem != claim.Labels[v1alpha1.LabelStem] {
-		c.enqueueIndexed(byStem, claim.Namespace, stemKey(claim.Namespace, stem), change.IsInitial)
+	for _, stem := range claimStems(claim)[1:] {
+		c.enqueueIndexed(byStem, claim.Namespace, stem, change.IsInitial)
 	}
 }
 

@@ -156,10 +156,9 @@ func isStranger(pod *corev1.Pod, controller *metav1.OwnerReference, stem string)
 // that is gone.
 func isAwaiting(pod *corev1.Pod, controller *metav1.OwnerReference, database *v1alpha1.DatabaseManager) bool {
 	stem := database.Spec.DeploymentName
-	ordinal, hasName := strings.CutPrefix(pod.Name, stem+"-")
-	_, err := strconv.ParseUint(ordinal, 10, 16)
+	hasName := plan.ClaimStem(plan.ClaimName(pod.Name)) == stem
 	isOrphan := controller == nil || controller.Kind == "StatefulSet" && controller.Name == stem
-	return hasName && err == nil && isOrphan && pod.DeletionTimestamp == nil &&
+	return hasName && isOrphan && pod.DeletionTimestamp == nil &&
 		pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name
 }
 

@@ -30,6 +30,11 @@ func HoldingLock(path string) ([]Handle, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	return find(func(pid int) bool { return pid != os.Getpid() && holdsLock(pid, path, want) })
+}
+
+// find returns the processes that are wanted. Each is held while it is looked at, so that it is the one that was.
+func find(isWanted func(pid int) bool) ([]Handle, error) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
@@ -37,14 +42,14 @@ func HoldingLock(path string) ([]Handle, error) {
 	var found []Handle
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(filepath.Base(entry))
-		if err != nil || pid == os.Getpid() {
+		if err != nil {
 			continue
 		}
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			continue // it has ended
 		}
-		if holdsLock(pid, path, want) {
+		if isWanted(pid) {
 			found = append(found, Handle{pid, fd})
 			continue
 		}

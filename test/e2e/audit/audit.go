@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +63,17 @@ func (e Entry) String() string {
 
 // IsWrite tells whether the request is to change something.
 func (e Entry) IsWrite() bool { return e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" }
+
+// LacksRight tells whether the request isn't granted. One that is refused for
+// another reason is answered alike: a quota, a namespace that is going, a class
+// whose volumes don't grow, or an admission plug-in that hasn't heard yet of types
+// which were installed a moment ago.
+func (e Entry) LacksRight() bool {
+	others := []string{"exceeded quota", "is being terminated", "can be resized", "cannot find RESTMapping"}
+	return e.ResponseStatus.Code == http.StatusForbidden && !slices.ContainsFunc(others, func(other string) bool {
+		return strings.Contains(e.ResponseStatus.Message, other)
+	})
+}
 
 // Read returns a user's requests out of a log, each once: as it was answered, or
 // as it was begun where the answer goes on, as that of a watch does.

@@ -53,7 +53,7 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	used, refused := map[right]bool{}, map[right]audit.Entry{}
 	for _, entry := range entries {
 		used[asked(entry)] = true
-		if entry.ResponseStatus.Code == 403 && isAboutRights(entry) {
+		if entry.LacksRight() {
 			refused[asked(entry)] = entry
 		}
 	}
@@ -93,16 +93,6 @@ func requests(t *testing.T) []audit.Entry {
 		t.Fatal("the audit log has no request of the operator's")
 	}
 	return entries
-}
-
-// isAboutRights tells a request that isn't granted from one that is refused for
-// another reason: a quota, a namespace that is going, a class whose volumes don't
-// grow, or an admission plug-in that hasn't heard yet of types which were installed
-// a moment ago.
-func isAboutRights(entry audit.Entry) bool {
-	return !slices.ContainsFunc([]string{"exceeded quota", "is being terminated", "can be resized", "cannot find RESTMapping"}, func(other string) bool {
-		return strings.Contains(entry.ResponseStatus.Message, other)
-	})
 }
 
 // asked is the right that a request needs.
