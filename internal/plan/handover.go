@@ -69,7 +69,9 @@ func (g group) handOver(m *move, primary *peer) bool {
 	if g.successor(primary) == nil {
 		m.finding = &Finding{Reason: v1alpha1.ReasonSwitchoverWaiting, Message: fmt.Sprintf(
 			"Another member is to take the place of Pod %s, and none has all of its data yet.", primary.name())}
-		m.topology.IsHandingOver = false
+		// Where it leaves already, its replicas have lost their source just now; what
+		// they have is seen once it has started again.
+		m.topology.IsHandingOver = g.topology.IsHandingOver && primary.isLeaving
 		return false
 	}
 	m.isUrgent, m.wait = true, urgently
@@ -107,9 +109,10 @@ func (g group) install(m *move, primary *peer) {
 }
 
 // isInHandover tells whether the primary, which takes no writes, is meant to be
-// succeeded, and can be.
+// succeeded, and can be. One that was replaced for it has no other reason to be,
+// once it is back.
 func (g group) isInHandover(primary *peer) bool {
-	return g.wantsHandover(primary) && len(g.topology.Members) > 0 && primary.isFenced()
+	return (g.wantsHandover(primary) || g.topology.IsHandingOver) && len(g.topology.Members) > 0 && primary.isFenced()
 }
 
 // heir is a member that has all that the former primary has, which takes no writes

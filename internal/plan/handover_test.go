@@ -48,3 +48,25 @@ func TestTheStepsOfAHandover(t *testing.T) {
 		})
 	}
 }
+
+// A primary that a start demotes is replaced for that, and its replicas lose their
+// source before it is back: what was decided is withdrawn only while it stays.
+func TestAHandoverByStartIsntWithdrawnOnceItIsUnderway(t *testing.T) {
+	asked := func() *groupBuilder {
+		return aGroup().with(func(g *group) { g.engine, g.asked = playedEngines()[0], "db-1" }).handingOver().behind("db-1", "db-2")
+	}
+	leaving := func(g *group) { g.peer("db-0").isLeaving = true }
+	if next := asked().next(); next.topology.IsHandingOver {
+		t.Error("a primary that stays, and that nobody can follow, is still to hand over")
+	}
+	if next := asked().with(leaving).next(); !next.topology.IsHandingOver {
+		t.Error("a primary that leaves starts as the primary again")
+	}
+	back := func(g *group) {
+		g.unservedSince, g.asked = noon(), ""
+		g.peer("db-0").role, g.peer("db-0").replication = v1alpha1.MemberRoleReplica, Replication{}
+	}
+	if next := aGroup().with(func(g *group) { g.engine = playedEngines()[0] }).handingOver().with(back).next(); next.topology.Primary == "db-0" {
+		t.Error("a primary that was replaced in order to hand over is the primary still, though others have all that it has")
+	}
+}

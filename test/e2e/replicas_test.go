@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // TestReplicasReplicate leads a database of three members of each engine through
@@ -25,24 +23,15 @@ func TestReplicasReplicate(t *testing.T) {
 			t.Parallel()
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			// Whoever is attached to a Redis acknowledges, so that all are named from the
-			// beginning; elsewhere nobody is before the first is current.
-			first := v1alpha1.ReasonSyncNotEstablished
-			if e.recordsTable == "" {
-				first = v1alpha1.ReasonReplicaBehind
-			}
-			liveReplicated(t, e, first)
+			liveReplicated(t, e)
 		})
 	}
 }
 
-// liveReplicated is the life of a database whose status has a reason before it is
-// whole.
-func liveReplicated(t *testing.T, e engine, first string) {
+func liveReplicated(t *testing.T, e engine) {
 	t.Helper()
 	n := newNode(t)
 	l := beginReplicated(t, e, 3, "")
-	l.expectEvent(t, first)
 	l.watchLabels(t)
 	w := newWriter(t, l.database, l.app)
 	w.expectRecords(t, l.stem()+"-ro")

@@ -91,6 +91,7 @@ func TestASwitchoverWaitsForAReplica(t *testing.T) {
 			// notices that at once; the rules stay with the pod.
 			rejoin := l.isolate(t, asked.Name, primary.Status.PodIP)
 			n.kill(t, asked)
+			l.expectSaid(t, message(l.waitFor(t, patience, v1alpha1.ReasonReplicaBehind)), asked.Name)
 			l.annotate(t, v1alpha1.AnnotationSwitchover, strconv.Quote(asked.Name))
 			said := message(l.waitFor(t, patience, v1alpha1.ReasonSwitchoverWaiting))
 			l.expectSaid(t, said, primary.Name)
@@ -102,6 +103,29 @@ func TestASwitchoverWaitsForAReplica(t *testing.T) {
 			}
 			record(t, "a switchover of "+string(e.name)+" that waited, from when it can", time.Since(begun))
 			l.heals(t, w, 3)
+		})
+	}
+}
+
+// TestAFirstMemberThatIsAwayIsTold cuts the only member that has the data off while
+// others are to come: nobody takes its place, and they copy them when it is back.
+func TestAFirstMemberThatIsAwayIsTold(t *testing.T) {
+	t.Parallel()
+	for _, e := range enginesOnce() {
+		t.Run(string(e.name), func(t *testing.T) {
+			t.Parallel()
+			l := beginReplicated(t, e, 1, "")
+			l.watchLabels(t)
+			l.app.writeMany(t)
+			rejoin := l.isolate(t, l.member(0))
+			l.patch(t, `{"spec":{"replicas":3}}`)
+			l.expectSaid(t, message(l.waitFor(t, patience, v1alpha1.ReasonSyncNotEstablished)), l.stem())
+			rejoin()
+			l.waitWhole(t, 3)
+			l.expectMany(t, l.stem())
+			for _, member := range l.membersUpTo(3) {
+				l.expectMany(t, member+"."+l.stem()+"-members")
+			}
 		})
 	}
 }
