@@ -78,6 +78,47 @@ func (g group) failOver(m *move, primary *peer) {
 	}
 }
 
+// findPrimary is what is done where the record of the primary was lost, and no
+// member, or more than one, says that it is it: nobody knows who has all that was
+// acknowledged, until the right one answers or a human decides.
+func (g group) findPrimary(m *move) {
+	var writable []string
+	for i := range g.peers {
+		if g.peers[i].isWritable() {
+			writable = append(writable, g.peers[i].name())
+		}
+	}
+	switch {
+	case len(g.peers) < 2 && g.wanted < 2:
+		return // there is but one
+	case len(writable) > 1:
+		m.finding = &Finding{Reason: v1alpha1.ReasonQuorumLost, IsTrouble: true, Message: fmt.Sprintf(
+			"Pods %s take writes, and the record of which one is the primary was lost: nothing is changed. Delete the pod and the volume claim of those that aren't.",
+			strings.Join(writable, " and "))}
+		return
+	case !g.forced:
+		m.finding = &Finding{Reason: v1alpha1.ReasonQuorumLost, IsTrouble: true, Message: fmt.Sprintf(
+			"The record of which member is the primary was lost, and none that answers takes writes: none is promoted. It goes on when the primary is back. "+
+				"If that is gone for good, and writes may be lost, run: kubectl annotate databasemanager %s %s=%d --overwrite",
+			g.database, v1alpha1.AnnotationForceFailover, g.topology.Epoch)}
+		return
+	}
+	if g.fence(m) {
+		return
+	}
+	var fenced []*peer
+	for i := range g.peers {
+		if g.peers[i].isFenced() && g.peers[i].progress.Position != "" {
+			fenced = append(fenced, &g.peers[i])
+		}
+	}
+	if best := g.mostAdvanced(fenced); best != nil {
+		m.topology = g.topology.succeeded(best, fenced)
+		return
+	}
+	m.finding = &Finding{Reason: v1alpha1.ReasonQuorumLost, IsTrouble: true, Message: "The data of the members that answer can't be compared, so that none is promoted: bring the primary back."}
+}
+
 // patience is how long the primary's return is waited for.
 func (g group) patience(primary *peer) time.Duration {
 	switch {

@@ -134,8 +134,11 @@ func (g group) next() move {
 	g.labelReplicas(&m)
 	primary := g.primary()
 	switch {
-	case g.topology.State != TopologyInitialized || g.topology.Primary == "":
+	case g.topology.State != TopologyInitialized:
 		return m
+	case g.topology.Primary == "":
+		m.roles = nil
+		g.findPrimary(&m)
 	case primary.isWritable():
 		m.roles[primary.name()] = v1alpha1.MemberRolePrimary
 		g.serve(&m, primary)
@@ -149,7 +152,9 @@ func (g group) next() move {
 		m.actions = nil
 		return m
 	}
-	g.demoteStrays(&m)
+	if g.topology.Primary != "" {
+		g.demoteStrays(&m)
+	}
 	return m
 }
 

@@ -10,8 +10,12 @@ import (
 )
 
 // handoverPatience is how long a primary that was demoted waits for its successor
-// to have all of it; then it is promoted again.
-const handoverPatience = 10 * time.Second
+// to have all of it; then it is promoted again. For wishPatience of that nobody
+// takes its place but who is asked for: another one may have all of it sooner.
+const (
+	handoverPatience = 10 * time.Second
+	wishPatience     = 3 * time.Second
+)
 
 // wish is the member that is asked to become the primary; empty if none is, or if
 // it has become it since it was asked.
@@ -119,10 +123,11 @@ func (g group) isInHandover(primary *peer) bool {
 // any more; nil if there is none yet.
 func (g group) heir(primary *peer) *peer {
 	var best *peer
+	isAsked := g.wish() != "" && g.wish() != primary.name() && g.now.Sub(g.unservedSince) < wishPatience
 	for _, named := range g.topology.Members {
 		candidate := g.peer(named.Name)
 		isFit := candidate != nil && candidate.answers && candidate.holder == named.Holder && candidate.role == v1alpha1.MemberRoleReplica && !candidate.isLeaving
-		if !isFit || !g.engine.Compare(candidate.progress.Position, primary.progress.Position).Has() {
+		if !isFit || isAsked && g.wish() != named.Name || !g.engine.Compare(candidate.progress.Position, primary.progress.Position).Has() {
 			continue
 		}
 		if best == nil || g.isPreferred(candidate, best) {

@@ -27,6 +27,8 @@ func TestTheStepsOfAHandover(t *testing.T) {
 		"not for one that lacks something":                       {aGroup().with(asks("db-1")).behind("db-1"), "db-0", "", nil},
 		"not for another one instead":                            {aGroup().with(asks("db-1")).silent("db-1"), "db-0", "", nil},
 		"the one that is asked for is recorded once it has all":  {aGroup().with(asks("db-1")).with(demoted), "db-1", "", nil},
+		"nobody else, though another one has all sooner":         {aGroup().with(asks("db-2")).with(demoted).behind("db-2"), "db-0", "", nil},
+		"but for a while":                                        {aGroup().with(asks("db-2")).with(demoted).behind("db-2").with(func(g *group) { g.unservedSince = noon().Add(-wishPatience) }), "db-1", "", nil},
 		"that it has taken its place is recorded, too":           {aGroup().with(asks("db-0")), "db-0", "db-0", nil},
 		"what was done isn't done again after a failover":        {aGroup().with(asks("db-1")).with(func(g *group) { g.topology.SwitchedTo = "db-1" }), "db-0", "db-1", nil},
 		"a wish that was taken back is forgotten":                {aGroup().with(func(g *group) { g.topology.SwitchedTo = "db-1" }), "db-0", "", nil},

@@ -86,7 +86,7 @@ func (s Snapshot) Recall(engine Engine, now time.Time) (Recorded, *Problem) {
 			return Recorded{}, problem
 		}
 	}
-	recorded.Topology = s.nextTopology(topology, dataID)
+	recorded.Topology = s.nextTopology(topology, dataID, now)
 	recorded.Topology.move = s.move(recorded.Topology.Topology, engine, now)
 	if step := &recorded.Topology; step.equal(topology.Topology) {
 		// One decision at a time: this one rests on what is recorded.
@@ -254,8 +254,8 @@ func (s Snapshot) recallCredential(name string) (Credential, *Problem) {
 }
 
 func (s Snapshot) recallLost(name string) Credential {
-	lost := s.LastSeen[name]
-	if lost == nil || len(lost.Data[PasswordKey]) == 0 {
+	lost, isKnown := s.LastSeen[Ref{Kind: KindSecret, Name: name}].(*corev1.Secret)
+	if !isKnown || len(lost.Data[PasswordKey]) == 0 {
 		return Credential{}
 	}
 	return Credential{Password: string(lost.Data[PasswordKey]), IssuedAt: issuedAt(lost).UTC().Format(time.RFC3339)}

@@ -117,7 +117,7 @@ func TestWhatIsRecalled(t *testing.T) {
 		"the password of a Secret that was just lost, and how old it is": {
 			func() *snapshotBuilder {
 				b := aDatabase()
-				b.LastSeen = map[string]*corev1.Secret{"db-auth": secretNamed("db-auth", ours, "known")}
+				b.LastSeen = map[Ref]metav1.Object{{KindSecret, "db-auth"}: secretNamed("db-auth", ours, "known")}
 				return b
 			}(),
 			Recorded{Topology: newWith(string(ourUID)).Topology, Auth: Credential{Password: "known", IssuedAt: noon().Format(time.RFC3339)}},

@@ -53,9 +53,9 @@ type Snapshot struct {
 	// the same stem.
 	Siblings map[types.UID]string
 
-	// LastSeen are the Secrets of ours, by name, as they were last seen; also
+	// LastSeen are Secrets of ours, and the topology, as they were last seen; also
 	// those that have been lost since.
-	LastSeen map[string]*corev1.Secret
+	LastSeen map[Ref]metav1.Object
 }
 
 // Member is one pod of a database, and what the engine in it answered.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -212,10 +213,10 @@ func (s Snapshot) recallTopology() (TopologyStep, *Problem) {
 
 // nextTopology decides what the topology is to be, by what is recorded and what
 // was observed. known is the data id by what else remembers it.
-func (s Snapshot) nextTopology(recorded TopologyStep, known string) TopologyStep {
+func (s Snapshot) nextTopology(recorded TopologyStep, known string, now time.Time) TopologyStep {
 	switch {
 	case recorded.State == "": // there is none
-		return TopologyStep{Topology: s.rebuildTopology(known)}
+		return TopologyStep{Topology: s.rebuildTopology(known, now)}
 	case recorded.State == TopologyNew:
 		return s.nameHolder(recorded)
 	case !s.isDurable():
@@ -226,20 +227,52 @@ func (s Snapshot) nextTopology(recorded TopologyStep, known string) TopologyStep
 }
 
 // rebuildTopology makes the topology of a database that has none: a new one's,
-// or, where it was lost, by the marks on the volumes and what the members say.
-// It is never new while there is a sign of data.
-func (s Snapshot) rebuildTopology(dataID string) Topology {
-	topology := Topology{State: TopologyNew, Epoch: 1, DataID: dataID}
+// or, where it was lost, the one that was last seen, if that still holds; or by the
+// marks on the volumes and what the members say. It is never new while there is a
+// sign of data. Its epoch is one that nobody has used: what a human said of another
+// one doesn't hold for it.
+func (s Snapshot) rebuildTopology(dataID string, now time.Time) Topology {
 	if !s.hasSignOfData() {
-		return topology
+		return Topology{State: TopologyNew, Epoch: 1, DataID: dataID}
 	}
-	topology.State = TopologyInitialized
-	for _, member := range s.Members {
-		if member.isPrimary() {
-			topology.Primary, topology.Holder = member.Pod.Name, s.holderOf(member)
-		}
+	claimant := s.soleClaimant()
+	if last, isKnown := s.lastTopology(); isKnown && claimant != nil && last.Primary == claimant.Pod.Name && last.Holder == s.holderOf(*claimant) {
+		return last
+	}
+	topology := Topology{State: TopologyInitialized, Epoch: 1, DataID: dataID}
+	if s.isReplicated(topology) {
+		topology.Epoch = now.Unix()
+	}
+	if claimant != nil {
+		topology.Primary, topology.Holder = claimant.Pod.Name, s.holderOf(*claimant)
 	}
 	return topology
+}
+
+// lastTopology is the topology as it was before it was lost; false if nobody has
+// seen it.
+func (s Snapshot) lastTopology() (Topology, bool) {
+	last, isKnown := s.LastSeen[s.topologyRef()].(*corev1.ConfigMap)
+	if !isKnown {
+		return Topology{}, false
+	}
+	topology, err := parseTopology(last.Data)
+	return topology, err == nil
+}
+
+// soleClaimant is the member that takes writes, if there is but one.
+func (s Snapshot) soleClaimant() *Member {
+	var claimant *Member
+	for i := range s.Members {
+		if !s.Members[i].isPrimary() {
+			continue
+		}
+		if claimant != nil {
+			return nil
+		}
+		claimant = &s.Members[i]
+	}
+	return claimant
 }
 
 func (s Snapshot) hasSignOfData() bool {
@@ -267,9 +300,13 @@ func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
 	if len(step.Members) > 0 {
 		return step // others have the data: one of them takes its place
 	}
+	if step.State == TopologyInitialized && step.Primary == "" && s.isReplicated(step.Topology) && s.soleClaimant() == nil {
+		return step // whoever is named without knowing may lack what another one has
+	}
 	for _, member := range s.Members {
 		holder := s.holderOf(member)
-		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary
+		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary ||
+			step.Primary == "" && step.State == TopologyInitialized && s.isReplicated(step.Topology) && !member.isPrimary()
 		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" || isAnother {
 			continue
 		}

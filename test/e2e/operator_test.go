@@ -26,9 +26,11 @@ import (
 func TestDatabasesGoOnWithoutTheOperator(t *testing.T) {
 	n := newNode(t)
 	var lives []life
+	var groups []*orphaned
 	for _, e := range enginesOnce() {
 		namespace := newNamespace(t)
 		lives = append(lives, beginIn(t, namespace, e, "orders", durable), beginIn(t, namespace, e, "cache"))
+		groups = append(groups, orphan(t, beginReplicated(t, e, 3, v1alpha1.ReplicationModeSync)))
 	}
 	for _, l := range lives {
 		l.app.write(t, "value")
@@ -42,7 +44,16 @@ func TestDatabasesGoOnWithoutTheOperator(t *testing.T) {
 	for _, l := range lives {
 		l.goesOn(t, n)
 	}
+	for _, group := range groups {
+		group.goesOn(t, n)
+	}
+	if env.isFull {
+		<-time.After(time.Minute)
+	}
 	scaleOperatorBack(t, replicas)
+	for _, group := range groups {
+		group.goesOnWithAnother(t)
+	}
 	for _, l := range lives {
 		l.waitReady(t)
 		if !l.isDurable() {
@@ -81,6 +92,62 @@ func (l life) goesOn(t *testing.T, n node) {
 		l.app.expect(t, "without the operator, in another pod", "without")
 		l.app.write(t, "still without")
 	}
+}
+
+// orphaned is a database of several members, whose writer goes on.
+type orphaned struct {
+	life
+	w writer
+	// primary is who was the primary before.
+	primary string
+	// rejoin ends that it is cut off.
+	rejoin func()
+}
+
+func orphan(t *testing.T, l life) *orphaned {
+	t.Helper()
+	l.watchLabels(t)
+	return &orphaned{life: l, w: newWriter(t, l.database, l.app), primary: l.primary(t).Name, rejoin: func() {}}
+}
+
+// goesOn kills each member's server in turn, which comes back in its role. Then it
+// cuts the primary off, in whose place nobody comes.
+func (f *orphaned) goesOn(t *testing.T, n node) {
+	t.Helper()
+	for _, member := range f.membersUpTo(3) {
+		before := f.podOf(t, member)
+		n.kill(t, before)
+		eventually(t, patience, member+" started again", func(ctx context.Context) error {
+			pod, err := env.kube.CoreV1().Pods(f.namespace).Get(ctx, member, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			status := pod.Status.ContainerStatuses[0]
+			if pod.UID != before.UID || status.RestartCount != before.Status.ContainerStatuses[0].RestartCount+1 || !status.Ready {
+				return fmt.Errorf("pod %s was restarted %d times, ready: %t", pod.UID, status.RestartCount, status.Ready)
+			}
+			return nil
+		})
+		f.w.goesOn(t, time.Now())
+		f.w.expectRecords(t, f.stem()+"-ro")
+	}
+	f.rejoin = f.isolate(t, f.primary)
+}
+
+// goesOnWithAnother expects another primary soon after the operator is back.
+func (f *orphaned) goesOnWithAnother(t *testing.T) {
+	t.Helper()
+	const bound = 30 * time.Second
+	begun := time.Now()
+	f.waitPrimaryOtherThan(t, f.primary)
+	f.w.goesOn(t, begun)
+	took := time.Since(begun)
+	record(t, "an operator's start to writes of "+string(f.engine.name)+" without its primary", took)
+	if took > bound {
+		t.Errorf("it took %s", took)
+	}
+	f.rejoin()
+	f.heals(t, f.w, 3)
 }
 
 // scaleOperator sets the number of operators, waits until it is reached, and

@@ -100,7 +100,7 @@ func (c *Controller) openChildren(namespace string, factory informers.SharedInfo
 	return errors.Join(
 		kit.Open(c.caches.View, &c.caches.claims, namespace, core.PersistentVolumeClaims().TypedInformer(), corev1.Resource("persistentvolumeclaims"),
 			cache.TypedIndexers[*corev1.PersistentVolumeClaim]{byStem: func(claim *corev1.PersistentVolumeClaim) ([]string, error) { return claimStems(claim), nil }}, c.onClaim),
-		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), childHandler[*corev1.ConfigMap](c)),
+		open(c, &c.caches.configMaps, namespace, core.ConfigMaps().TypedInformer(), corev1.Resource("configmaps"), c.onConfigMap),
 		open(c, &c.caches.deployments, namespace, apps.Deployments().TypedInformer(), appsv1.Resource("deployments"), childHandler[*appsv1.Deployment](c)),
 		open(c, &c.caches.disruptionBudgets, namespace, factory.Policy().V1().PodDisruptionBudgets().TypedInformer(), policyv1.Resource("poddisruptionbudgets"), childHandler[*policyv1.PodDisruptionBudget](c)),
 		open(c, &c.caches.networkPolicies, namespace, factory.Networking().V1().NetworkPolicies().TypedInformer(), networkingv1.Resource("networkpolicies"), childHandler[*networkingv1.NetworkPolicy](c)),

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -97,9 +97,9 @@ type Controller struct {
 	loop    *kit.Loop
 
 	mu sync.Mutex
-	// lastSeen are the Secrets of databases, by the database's UID and the
-	// Secret's name, as they were last seen.
-	lastSeen map[types.UID]map[string]*corev1.Secret
+	// lastSeen are the Secrets and the topologies of databases, by the database's
+	// UID, as they were last seen.
+	lastSeen map[types.UID]map[plan.Ref]metav1.Object
 	// absentSince is, by a database's UID, since when its workload has had no pod.
 	absentSince map[types.UID]time.Time
 	// unservedSince is, by a database's UID, since when the member that its topology
@@ -114,7 +114,7 @@ func New(config Config) (*Controller, error) {
 		config:   config,
 		engines:  map[v1alpha1.DatabaseType]Engine{},
 		caches:   caches{View: kit.NewView()},
-		lastSeen: map[types.UID]map[string]*corev1.Secret{},
+		lastSeen: map[types.UID]map[plan.Ref]metav1.Object{},
 
 		absentSince: map[types.UID]time.Time{}, unservedSince: map[types.UID]time.Time{},
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/internal/kit"
+	"coolops.cn/database-manager/internal/plan"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -70,25 +71,34 @@ func ownerOf(child metav1.Object) types.UID {
 
 // onSecret remembers what a Secret holds, and queues its database. If the
 // Secret is lost, the engine still knows the password that was in it, and only
-// that one. What was remembered is there before the database is queued, and,
-// since it is kept from the Secret's appearance on, also where the database is
-// being synced for another reason at the moment of the loss.
+// that one.
 func (c *Controller) onSecret(secret *corev1.Secret, change kit.Change) {
-	c.remember(secret, change.IsDeleted)
+	c.remember(plan.Ref{Kind: plan.KindSecret, Name: secret.Name}, secret, change.IsDeleted)
 	c.onChild(secret, change)
 }
 
-func (c *Controller) remember(secret *corev1.Secret, isDeleted bool) {
-	owner := ownerOf(secret)
-	databases := c.caches.databases.ByIndex(secret.Namespace, byUID, string(owner))
+// onConfigMap remembers the topology, which says what no member knows.
+func (c *Controller) onConfigMap(config *corev1.ConfigMap, change kit.Change) {
+	if config.Name == plan.TopologyName(config.Labels[v1alpha1.LabelStem]) {
+		c.remember(plan.Ref{Kind: plan.KindConfigMap, Name: config.Name}, config, change.IsDeleted)
+	}
+	c.onChild(config, change)
+}
+
+// remember keeps an object as it was last seen. It is there before the database is
+// queued, and, since it is kept from its appearance on, also where the database is
+// being synced for another reason at the moment of the loss.
+func (c *Controller) remember(ref plan.Ref, object metav1.Object, isDeleted bool) {
+	owner := ownerOf(object)
+	databases := c.caches.databases.ByIndex(object.GetNamespace(), byUID, string(owner))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if isDeleted && len(databases) == 0 {
-		delete(c.lastSeen[owner], secret.Name)
+		delete(c.lastSeen[owner], ref)
 		return
 	}
 	if c.lastSeen[owner] == nil {
-		c.lastSeen[owner] = map[string]*corev1.Secret{}
+		c.lastSeen[owner] = map[plan.Ref]metav1.Object{}
 	}
-	c.lastSeen[owner][secret.Name] = secret
+	c.lastSeen[owner][ref] = object
 }

@@ -1,0 +1,519 @@
+//go:build e2e
+
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
+	applied "coolops.cn/database-manager/pkg/generated/applyconfiguration/coolops/v1alpha1"
+)
+
+// TestSeveralMembersGoThroughChanges leads three members of each engine through
+// changes of their spec, their Secrets and their children, while an application
+// writes.
+func TestSeveralMembersGoThroughChanges(t *testing.T) {
+	t.Parallel()
+	turns := make(chan struct{}, 2)
+	for _, e := range enginesOnce() {
+		t.Run(string(e.name), func(t *testing.T) {
+			t.Parallel()
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			l := beginReplicated(t, e, 3, "")
+			l.watchLabels(t)
+			l.app.write(t, "value")
+			w := newWriter(t, l.database, l.app)
+			l.revertsWhatFails(t, w)
+			l.areTuned(t, w)
+			l.areRotated(t, w)
+			l.lose(t, w)
+			l.scaleInPastThePrimary(t, w)
+			w.stop(t)
+			l.keepVolumesInAShutdown(t, w)
+			l.areMadeAgain(t, w)
+		})
+	}
+}
+
+// run is one run of a member's server.
+type run struct {
+	pod      types.UID
+	restarts int32
+}
+
+// runs are the current runs of the members, by name.
+func (l life) runs(t *testing.T) map[string]run {
+	t.Helper()
+	pods, err := l.pods(t.Context())
+	if err != nil {
+		t.Fatalf("list the members: %v", err)
+	}
+	runs := map[string]run{}
+	for name, pod := range pods {
+		runs[name] = run{pod: pod.UID}
+		for _, status := range pod.Status.ContainerStatuses {
+			runs[name] = run{pod.UID, status.RestartCount}
+		}
+	}
+	return runs
+}
+
+func (l life) expectRuns(t *testing.T, before map[string]run) {
+	t.Helper()
+	if after := l.runs(t); !maps.Equal(after, before) {
+		t.Errorf("the members' runs are %v, and were %v", after, before)
+	}
+}
+
+// revertsWhatFails asks for what no member can start with, and takes it back. One
+// replica tries it; nobody else is disturbed.
+func (l life) revertsWhatFails(t *testing.T, w writer) {
+	t.Helper()
+	another := allEngines()[2]
+	if another.name == l.engine.name {
+		another = anyEngine()
+	}
+	failing := []struct{ patch, revert, reason string }{
+		{`{"spec":{"image":"registry.invalid/none:1"}}`, `{"spec":{"image":null}}`, v1alpha1.ReasonImagePullFailed},
+		{fmt.Sprintf(`{"spec":{"image":%q}}`, another.image), `{"spec":{"image":null}}`, v1alpha1.ReasonCrashLooping},
+	}
+	if l.crashing.name != "" {
+		failing = append(failing, struct{ patch, revert, reason string }{
+			fmt.Sprintf(`{"spec":{"config":{%q:%q}}}`, l.crashing.name, l.crashing.value), `{"spec":{"config":null}}`, v1alpha1.ReasonCrashLooping,
+		})
+	}
+	for _, one := range failing {
+		before, primary := l.runs(t), l.primary(t).Name
+		l.patch(t, one.patch)
+		l.saysDegraded(t, one.reason, "Pod "+l.stem()+"-")
+		if env.isFull {
+			<-time.After(30 * time.Second)
+		}
+		if failed := l.others(t, before); len(failed) != 1 || failed[0] == primary {
+			t.Errorf("with %s the members %v are others, and the primary is %s", one.patch, failed, primary)
+		}
+		w.goesOn(t, time.Now())
+		begun := time.Now()
+		l.patch(t, one.revert)
+		l.waitWhole(t, 3)
+		record(t, "a spec that fails "+string(l.engine.name)+" is taken back to all whole", time.Since(begun))
+		if failed := l.others(t, before); len(failed) != 1 || failed[0] == primary {
+			t.Errorf("after %s the members %v are others, and the primary is %s", one.revert, failed, primary)
+		}
+	}
+}
+
+// others are the members whose server isn't that which it was.
+func (l life) others(t *testing.T, before map[string]run) []string {
+	t.Helper()
+	var others []string
+	for name, one := range l.runs(t) {
+		if before[name] != one {
+			others = append(others, name)
+		}
+	}
+	return others
+}
+
+// areTuned sets a parameter that running servers take, and one that takes new ones.
+func (l life) areTuned(t *testing.T, w writer) {
+	t.Helper()
+	before, former := l.runs(t), l.primary(t)
+	l.configure(t, l.live)
+	for _, member := range l.membersUpTo(3) {
+		l.memberShows(t, member, l.live.name, l.live.shown)
+	}
+	l.saysInEffect(t, l.live.name, v1alpha1.ParameterChangeLive)
+	l.expectRuns(t, before)
+	begun := time.Now()
+	l.configure(t, l.live, l.fixed)
+	l.waitWhole(t, 3, uids(before)...)
+	w.goesOn(t, time.Now())
+	l.expectGap(t, w, begun, "a change that replaces all members")
+	for _, member := range l.membersUpTo(3) {
+		l.memberShows(t, member, l.fixed.name, l.fixed.shown)
+		l.memberShows(t, member, l.live.name, l.live.shown)
+	}
+	if l.primary(t).Name == former.Name {
+		t.Errorf("%s was replaced, and is the primary still", former.Name)
+	}
+	running := l.runs(t)
+	l.patch(t, `{"spec":{"config":null}}`)
+	l.waitWhole(t, 3, uids(running)...)
+	for _, member := range l.membersUpTo(3) {
+		l.memberShows(t, member, l.fixed.name, l.fixed.usual)
+		l.memberShows(t, member, l.live.name, l.live.usual)
+	}
+}
+
+func uids(runs map[string]run) []types.UID {
+	var all []types.UID
+	for _, one := range runs {
+		all = append(all, one.pod)
+	}
+	return all
+}
+
+// expectGap measures for how long nothing was acknowledged since a moment.
+func (l life) expectGap(t *testing.T, w writer, since time.Time, what string) {
+	t.Helper()
+	gap := w.gap(t, since)
+	record(t, "no write is acknowledged at "+what+", "+string(l.engine.name), gap)
+	if gap > handoverBound {
+		t.Errorf("for %s nothing was acknowledged at %s", gap, what)
+	}
+}
+
+// areRotated gives the application another password, which all members take in
+// place, so that a replica that becomes the primary has it, too.
+func (l life) areRotated(t *testing.T, w writer) {
+	t.Helper()
+	before := l.runs(t)
+	l.rotate(t, l.stem()+"-auth", rand.Text())
+	for _, service := range []string{l.stem() + "-ro", l.stem()} {
+		w.expectRecords(t, service)
+	}
+	l.isRefusedAPassword(t)
+	l.expectRuns(t, before)
+	w.goesOn(t, time.Now())
+}
+
+// lose takes away, one at a time, what several members have besides their pods.
+func (l life) lose(t *testing.T, w writer) {
+	t.Helper()
+	before, topology := l.runs(t), l.topology(t)
+	for _, name := range []string{l.stem() + "-auth", l.stem() + "-admin"} {
+		held := l.secret(t, name)
+		l.comesBack(t, coreResource("secrets"), name)
+		if !maps.Equal(l.secret(t, name), held) {
+			t.Errorf("Secret %s came back with other content", name)
+		}
+	}
+	budgets := policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+	statefulSets := appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	l.comesBack(t, budgets, l.stem())
+	l.comesBack(t, coreResource("services"), l.stem()+"-ro")
+	l.comesBack(t, coreResource("configmaps"), l.stem()+"-topology")
+	l.comesBack(t, statefulSets, l.stem())
+	l.isPutBack(t, budgets, `{"spec":{"maxUnavailable":3}}`)
+	l.isPutBack(t, coreResource("services"), `{"spec":{"selector":{"coolops.cn/role":"replica"}}}`)
+	l.isPutBack(t, statefulSets, `{"spec":{"template":{"spec":{"priorityClassName":"system-node-critical"}}}}`)
+	l.waitWhole(t, 3)
+	l.expectRuns(t, before)
+	for _, key := range []string{"state", "epoch", "data-id", "primary"} {
+		if after := l.topology(t); after[key] != topology[key] {
+			t.Errorf("the topology says of %s %q, and said %q", key, after[key], topology[key])
+		}
+	}
+	w.goesOn(t, time.Now())
+}
+
+// scaleInPastThePrimary has the member of the highest number be the primary, and
+// then takes all others but the first away. What comes back is behind the read-only
+// Service only with all of the data.
+func (l life) scaleInPastThePrimary(t *testing.T, w writer) {
+	t.Helper()
+	l.becomesPrimary(t, l.member(2))
+	begun := time.Now()
+	l.patch(t, `{"spec":{"replicas":1}}`)
+	l.waitWhole(t, 1)
+	if l.engine.recordsTable != "" {
+		w.goesOn(t, time.Now())
+		l.expectGap(t, w, begun, "a scale-in past the primary")
+	}
+	w.expectRecords(t, l.stem())
+	l.expectClaims(t, 3)
+	if _, err := env.kube.PolicyV1().PodDisruptionBudgets(l.namespace).Get(t.Context(), l.stem(), metav1.GetOptions{}); err == nil {
+		t.Error("a single member has a disruption budget")
+	}
+	l.patch(t, `{"spec":{"replicas":3}}`)
+	l.waitWhole(t, 3)
+	w.goesOn(t, time.Now())
+	w.expectRecords(t, l.stem()+"-ro")
+}
+
+// becomesPrimary asks for another primary, and waits until all is whole.
+func (l life) becomesPrimary(t *testing.T, member string) {
+	t.Helper()
+	former := l.primary(t).Name
+	if former == member {
+		return
+	}
+	l.annotate(t, v1alpha1.AnnotationSwitchover, strconv.Quote(member))
+	if got := l.waitPrimaryOtherThan(t, former); got != member {
+		t.Errorf("the primary is %s, and %s was asked for", got, member)
+	}
+	l.annotate(t, v1alpha1.AnnotationSwitchover, "null")
+	l.waitWhole(t, 3)
+}
+
+// expectClaims waits until the claims of the database are those of so many members.
+func (l life) expectClaims(t *testing.T, count int) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("the claims of %d members", count), func(ctx context.Context) error {
+		claims, err := env.kube.CoreV1().PersistentVolumeClaims(l.namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelStem + "=" + l.stem()})
+		var names []string
+		for _, claim := range claims.Items {
+			names = append(names, strings.TrimPrefix(claim.Name, "data-"))
+		}
+		slices.Sort(names)
+		if err == nil && !slices.Equal(names, l.membersUpTo(count)) {
+			err = fmt.Errorf("they are those of %v", names)
+		}
+		return err
+	})
+}
+
+// keepVolumesInAShutdown stops all members under a retention that deletes the volumes
+// of those that are scaled away: a shutdown scales nothing away.
+func (l life) keepVolumesInAShutdown(t *testing.T, w writer) {
+	t.Helper()
+	volumes := l.volumes(t)
+	l.patch(t, `{"spec":{"shutdown":true,"storage":{"retention":{"whenScaled":"Delete"}}}}`)
+	l.waitFor(t, 3*patience, v1alpha1.ReasonShutDown)
+	eventually(t, 3*patience, "no pod", func(ctx context.Context) error {
+		pods, err := l.pods(ctx)
+		if len(pods) > 0 {
+			err = errors.Join(err, fmt.Errorf("there are %d", len(pods)))
+		}
+		return err
+	})
+	l.expectClaims(t, 3)
+	l.patch(t, `{"spec":{"shutdown":null}}`)
+	l.waitWhole(t, 3)
+	if after := l.volumes(t); !slices.Equal(after, volumes) {
+		t.Errorf("the volumes are %v, and were %v", after, volumes)
+	}
+	l.app.expect(t, "after a shutdown", "value")
+	w.expectRecords(t, l.stem())
+	w.expectEqual(t, l.membersUpTo(3))
+
+	// And here the data go with the member.
+	l.patch(t, `{"spec":{"replicas":2}}`)
+	l.waitWhole(t, 2)
+	l.expectClaims(t, 2)
+	l.patch(t, `{"spec":{"replicas":3,"storage":{"retention":{"whenScaled":null}}}}`)
+	l.waitWhole(t, 3)
+	w.expectEqual(t, l.membersUpTo(3))
+}
+
+// volumes are what the claims are bound to, in order.
+func (l life) volumes(t *testing.T) []string {
+	t.Helper()
+	claims, err := env.kube.CoreV1().PersistentVolumeClaims(l.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelStem + "=" + l.stem()})
+	if err != nil {
+		t.Fatalf("list the claims: %v", err)
+	}
+	var names []string
+	for _, claim := range claims.Items {
+		names = append(names, claim.Name+" on "+claim.Spec.VolumeName)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// areMadeAgain deletes the database while the member of the highest number is the
+// primary, and creates it again from what was kept.
+func (l life) areMadeAgain(t *testing.T, w writer) {
+	t.Helper()
+	l.becomesPrimary(t, l.member(2))
+	credentials := l.credentials(t)
+	kept := append(l.retained(), "PersistentVolumeClaim/data-"+l.member(1), "PersistentVolumeClaim/data-"+l.member(2))
+	l.delete(t, kept...)
+	l.create(t, replicated(3, ""))
+	l.waitWhole(t, 3)
+	if !maps.Equal(l.credentials(t), credentials) {
+		t.Error("the credentials of the database that was made again differ from the kept ones")
+	}
+	if primary := l.primary(t).Name; primary != l.member(2) {
+		t.Errorf("the primary is %s, and was %s", primary, l.member(2))
+	}
+	l.app.expect(t, "after delete and create", "value")
+	w.expectRecords(t, l.stem())
+	w.expectEqual(t, l.membersUpTo(3))
+	l.delete(t, kept...)
+}
+
+// memberShows waits until a member's server itself shows the value.
+func (l life) memberShows(t *testing.T, member, name, value string) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprintf("%s of %s to be %s", name, member, value), func(ctx context.Context) error {
+		got, err := execute(ctx, l.namespace, member, nil, "sh", "-c", l.settingScript, "setting", name)
+		if err == nil && got != value {
+			err = fmt.Errorf("it is %q", got)
+		}
+		return err
+	})
+}
+
+// nodesOf are the nodes of the members, by name.
+func (l life) nodesOf(t *testing.T) map[string]string {
+	t.Helper()
+	pods, err := l.pods(t.Context())
+	if err != nil {
+		t.Fatalf("list the members: %v", err)
+	}
+	nodes := map[string]string{}
+	for name, pod := range pods {
+		nodes[name] = pod.Spec.NodeName
+	}
+	return nodes
+}
+
+// TestANodeIsDrained takes all members off a node, as for its maintenance: of two
+// there the second one waits for the first, and a primary hands over. It runs beside
+// no other test, since nothing is scheduled to that node meanwhile.
+func TestANodeIsDrained(t *testing.T) {
+	for _, e := range enginesOnce() {
+		t.Run(string(e.name), func(t *testing.T) {
+			l := beginReplicated(t, e, 3, "")
+			l.watchLabels(t)
+			w := newWriter(t, l.database, l.app)
+			l.drainTwo(t, w)
+			l.drainPrimary(t, w)
+			l.heals(t, w, 3)
+		})
+	}
+}
+
+// drainTwo drains a node with two members. Their volumes are on it, so that the
+// first has to wait for the node, and the second for the first.
+func (l life) drainTwo(t *testing.T, w writer) {
+	t.Helper()
+	node := l.nodeWith(t, 2)
+	before := l.runs(t)
+	if err := l.drain(t, node, 20*time.Second); err == nil {
+		t.Errorf("both members have left %s", node)
+	}
+	gone := l.others(t, before)
+	for name := range before {
+		if _, isThere := l.runs(t)[name]; !isThere && !slices.Contains(gone, name) {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 1 {
+		t.Errorf("at once were evicted %v", gone)
+	}
+	w.goesOn(t, time.Now())
+	l.uncordon(t, node)
+	l.waitWhole(t, 3)
+}
+
+// drainPrimary drains the node of the primary, which no other member is on.
+func (l life) drainPrimary(t *testing.T, w writer) {
+	t.Helper()
+	node := l.nodeWith(t, 1)
+	var primary string
+	for name, on := range l.nodesOf(t) {
+		if on == node {
+			primary = name
+		}
+	}
+	l.becomesPrimary(t, primary)
+	begun := time.Now()
+	if err := l.drain(t, node, 2*time.Minute); err != nil {
+		t.Errorf("drain %s: %v", node, err)
+	}
+	l.waitPrimaryOtherThan(t, primary)
+	w.goesOn(t, time.Now())
+	l.expectGap(t, w, begun, "a drain of the primary's node")
+	l.uncordon(t, node)
+	l.waitWhole(t, 3)
+}
+
+// nodeWith is the node that has that many members.
+func (l life) nodeWith(t *testing.T, count int) string {
+	t.Helper()
+	on := map[string]int{}
+	for _, node := range l.nodesOf(t) {
+		on[node]++
+	}
+	for node, members := range on {
+		if members == count {
+			return node
+		}
+	}
+	t.Fatalf("no node has %d members: %v", count, on)
+	return ""
+}
+
+// drain evicts the database's members from a node, as kubectl does, within a time.
+func (l life) drain(t *testing.T, node string, limit time.Duration) error {
+	t.Helper()
+	t.Cleanup(func() { l.uncordon(t, node) })
+	return localcluster(t.Context(), "kubectl", "--", "drain", node, "--pod-selector="+v1alpha1.LabelStem+"="+l.stem(),
+		"--delete-emptydir-data", "--timeout="+limit.String())
+}
+
+func (l life) uncordon(t *testing.T, node string) {
+	t.Helper()
+	if err := localcluster(context.WithoutCancel(t.Context()), "kubectl", "--", "uncordon", node); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAScaleIsLedByOthers has an autoscaler say how many members there are, and a
+// spec that is applied again without a number not say otherwise.
+func TestAScaleIsLedByOthers(t *testing.T) {
+	t.Parallel()
+	for _, e := range enginesOnce() {
+		t.Run(string(e.name), func(t *testing.T) {
+			t.Parallel()
+			l := beginReplicated(t, e, 1, "")
+			l.app.write(t, "value")
+			scaler := &autoscalingv2.HorizontalPodAutoscaler{
+				ObjectMeta: metav1.ObjectMeta{Name: l.name},
+				Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+					ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+						APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DatabaseManager", Name: l.name,
+					},
+					MinReplicas: new(int32(3)), MaxReplicas: 4,
+				},
+			}
+			if _, err := env.kube.AutoscalingV2().HorizontalPodAutoscalers(l.namespace).Create(t.Context(), scaler, metav1.CreateOptions{}); err != nil {
+				t.Fatalf("create an autoscaler: %v", err)
+			}
+			l.waitWhole(t, 3)
+			l.app.expect(t, "after an autoscaler's scale", "value")
+			l.appliesAgain(t)
+			l.waitWhole(t, 3)
+			if err := env.kube.AutoscalingV2().HorizontalPodAutoscalers(l.namespace).Delete(t.Context(), scaler.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatalf("delete the autoscaler: %v", err)
+			}
+			if err := localcluster(t.Context(), "kubectl", "--", "--namespace="+l.namespace, "scale", "databasemanager", l.name, "--replicas=2"); err != nil {
+				t.Fatal(err)
+			}
+			l.waitWhole(t, 2)
+		})
+	}
+}
+
+// appliesAgain applies the spec without a number of members, and with something
+// that changes.
+func (l life) appliesAgain(t *testing.T) {
+	t.Helper()
+	spec := applied.DatabaseManagerSpec().WithDeploymentName(l.stem()).WithDBType(l.engine.name).
+		WithPodAnnotations(map[string]v1alpha1.AnnotationValue{"example.com/applied": "again"})
+	_, err := l.client().Apply(t.Context(), applied.DatabaseManager(l.name, l.namespace).WithSpec(spec), metav1.ApplyOptions{FieldManager: "e2e", Force: true})
+	if err != nil {
+		t.Fatalf("apply the spec again: %v", err)
+	}
+}
