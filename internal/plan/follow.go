@@ -45,7 +45,8 @@ func (g group) join(m *move, primary, other *peer, stays bool) {
 		g.copyAnew(m, other)
 		return
 	case g.follows(other):
-		if acknowledges := isNamed && g.isSync; kind == ByReplica && other.replication.Acknowledges != acknowledges {
+		acknowledges := isNamed && g.isSync
+		if other.replication.IsIdle || kind == ByReplica && other.replication.Acknowledges != acknowledges {
 			m.actions = append(m.actions, Follow{Server: other.server, Source: g.source(acknowledges)})
 		}
 		return

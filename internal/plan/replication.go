@@ -49,6 +49,9 @@ type Replication struct {
 	// IsCurrent tells whether it has nearly all that its source has: it receives,
 	// and has nothing to catch up with but what is underway.
 	IsCurrent bool
+	// IsIdle is true if it is told to copy, and doesn't try to: somebody has stopped
+	// it, or it wasn't started.
+	IsIdle bool
 	// Acknowledges tells whether the source's commits may rest on it, as far as the
 	// member itself decides that.
 	Acknowledges bool

@@ -205,6 +205,7 @@ func (m mariaDBMember) replication() plan.Replication {
 	}
 	r.Source, r.Acknowledges = m.row.host, m.acknowledges
 	r.IsReceiving = m.isReceiving()
+	r.IsIdle = m.slave["Slave_IO_Running"] == "No" && m.slave["Last_IO_Errno"] == "0" || m.slave["Slave_SQL_Running"] == "No" && m.slave["Last_SQL_Errno"] == "0"
 	lag := m.lag()
 	r.IsCurrent = r.IsReceiving && m.isExecuting() && lag >= 0 && lag <= currentWithin && !m.isStarving()
 	if r.Failure == "" {

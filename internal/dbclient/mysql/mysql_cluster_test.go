@@ -407,6 +407,16 @@ func (c *mysqlCluster) checkHandover(former, next, other running) {
 	c.checkWritten(next, written)
 	c.Logf("nothing was written for %s", gap.Round(10*time.Millisecond))
 	c.checkSame(next, former, other)
+	// What was a primary is a replica like others: its starts set the accounts, and
+	// start replication.
+	c.kill(former)
+	c.isCurrent(former, next)
+	execute(c.T, c.admin(former), "STOP REPLICA")
+	c.awaitState(former, "is idle", func(state plan.EngineState) bool { return state.Replication.IsIdle && !state.Replication.IsCurrent })
+	c.follow(former, next, true)
+	if state := c.isCurrent(former, next); state.Replication.IsIdle {
+		c.Errorf("%s says %+v", former.Name(), state)
+	}
 }
 
 // checkWritten waits for the writer, and looks that all that it was told is there.

@@ -152,6 +152,9 @@ func (r mysqlReplicates) follow(ctx context.Context, c *Connection, source plan.
 		return errTakesWrites
 	case member.isReceiving() && member.applier == "ON" && member.host == source.Host && member.port == source.Port && member.acknowledges == source.Acknowledges:
 		return nil
+	case member.isIdle(source):
+		// What was received is kept, and needn't be executed before.
+		return r.start(ctx, c)
 	}
 	if member.host != "" {
 		if err := r.detach(ctx, c); err != nil {
@@ -171,7 +174,17 @@ func (r mysqlReplicates) follow(ctx context.Context, c *Connection, source plan.
 	if err := r.do(ctx, c, "SET PERSIST rpl_semi_sync_source_enabled = OFF, PERSIST rpl_semi_sync_replica_enabled = "+acknowledges+", PERSIST init_replica = ''"); err != nil {
 		return err
 	}
+	return r.start(ctx, c)
+}
+
+func (r mysqlReplicates) start(ctx context.Context, c *Connection) error {
 	return r.do(ctx, c, "START REPLICA USER = 'replicator' PASSWORD = ?", mysqlReplicatorPassword(c.target.Password))
+}
+
+// isIdle tells whether all is as it is to be for a source, but for a thread that
+// stands.
+func (m mysqlMember) isIdle(source plan.Source) bool {
+	return m.follows() && m.host == source.Host && m.port == source.Port && m.acknowledges == source.Acknowledges && m.replication().IsIdle
 }
 
 // fence has a replica receive nothing any more. First comes what is read at the
@@ -218,7 +231,17 @@ func (r mysqlReplicates) demote(ctx context.Context, c *Connection) error {
 			return cmp.Or(r.do(ctx, c, "SET GLOBAL super_read_only = OFF, GLOBAL read_only = OFF"), err)
 		}
 	}
-	return r.do(ctx, c, "SET PERSIST super_read_only = ON, PERSIST read_only = ON, PERSIST init_replica = ?, PERSIST rpl_semi_sync_source_enabled = OFF", mysqlFence)
+	// That it takes no writes at the next start is what the configuration says. Were
+	// it persisted, too, the start would take none of its own, and set no account.
+	// Whatever of this is undone, it starts as a replica of nobody, or as a primary
+	// that waits as it did.
+	if err := r.do(ctx, c, "RESET PERSIST IF EXISTS super_read_only"); err != nil {
+		return err
+	}
+	if err := r.do(ctx, c, "RESET PERSIST IF EXISTS read_only"); err != nil {
+		return err
+	}
+	return r.do(ctx, c, "SET PERSIST init_replica = ?, PERSIST rpl_semi_sync_source_enabled = OFF", mysqlFence)
 }
 
 func (mysqlReplicates) stopWrites(ctx context.Context, c *Connection) error {

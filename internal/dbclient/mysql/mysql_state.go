@@ -140,6 +140,7 @@ func (m mysqlMember) replication() plan.Replication {
 	}
 	if m.follows() {
 		replication.Source = m.host
+		replication.IsIdle = m.receiver == "OFF" && m.receiveError == 0 || m.applier == "OFF" && m.executeError == 0
 	}
 	if !m.isReadOnly {
 		required := plan.Acknowledgement{}
