@@ -41,9 +41,6 @@ type engine struct {
 	// fixed one that it doesn't.
 	settingScript string
 	live, fixed   parameter
-	// crashing is a parameter that is allowed, and that the server ends for; without a
-	// name where there is none.
-	crashing parameter
 	// keptScript prints what the server keeps of the accounts' passwords.
 	keptScript string
 	// badPassword is one that the engine can't be told; empty where there is none.
@@ -98,7 +95,7 @@ func allEngines() []engine {
 			writeQuery: sqlWrite("INSERT INTO items VALUES ('%s', '%s') ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"),
 			readQuery:  sqlRead, recordScript: sqlRecord, recordsTable: recordsTable, recordsQuery: []string{"SELECT number FROM records"}, dial: dialPostgreSQL, dialURI: dialPostgreSQLURI,
 			forbidden:  [][]string{{"CREATE ROLE other"}, {"ALTER SYSTEM SET work_mem = '1MB'"}, {"SELECT pg_read_file('/data/engine')"}, {"CREATE DATABASE other"}},
-			keptScript: postgresqlKept, settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"}, crashing: parameter{name: "shared_buffers", value: "900GB"},
+			keptScript: postgresqlKept, settingScript: postgresqlSetting, live: parameter{"work_mem", "8MB", "8MB", "4MB"}, fixed: parameter{"max_connections", "120", "120", "100"},
 			badPassword: "not UTF-8: \xff", refusesNewer: true,
 		},
 		{

@@ -109,9 +109,14 @@ func TestASwitchoverWaitsForAReplica(t *testing.T) {
 
 // TestAFirstMemberThatIsAwayIsTold cuts the only member that has the data off while
 // others are to come: nobody takes its place, and they copy them when it is back.
+// Whoever is attached to a Redis counts, and is named before it has the data: there
+// it is a quorum that is missing.
 func TestAFirstMemberThatIsAwayIsTold(t *testing.T) {
 	t.Parallel()
-	for _, e := range enginesOnce() {
+	for _, e := range allEngines() {
+		if e.recordsTable == "" || !env.isFull && e.name != v1alpha1.DatabaseTypePostgreSQL {
+			continue
+		}
 		t.Run(string(e.name), func(t *testing.T) {
 			t.Parallel()
 			l := beginReplicated(t, e, 1, "")
