@@ -24,7 +24,8 @@ type group struct {
 	engine   ReplicatingEngine
 	// topology is what is recorded.
 	topology Topology
-	// wanted is how many members the spec asks for.
+	// wanted is how many members the spec asks for; 0 where it is one that has no
+	// number, and nobody can follow.
 	wanted int
 	// isSync tells whether a commit is to be acknowledged by replicas.
 	isSync bool

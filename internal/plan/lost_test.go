@@ -125,3 +125,19 @@ func TestTheStepsWhereThePrimaryIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// The name of a Deployment's pod may end in a digit.
+func TestNobodyFollowsThePodOfADeployment(t *testing.T) {
+	for _, engine := range playedEngines() {
+		for _, name := range []string{"db-6f9c7d-99cv6", "db-6f9c7d-bcdfg", "db-6f9c7d-24568"} {
+			b := aDatabase().ephemeral().withMember(func(m *Member) { m.Pod.Name = name })
+			topology := settled(b).Topology
+			topology.Primary = name
+			g := b.build().group(topology, anEngine(), noon())
+			g.engine = engine
+			if got := g.next(); !got.topology.equal(topology) || got.finding != nil || len(got.actions) > 0 {
+				t.Errorf("%s: the topology is to be %+v, what is told is %v, and what is done %v", name, got.topology, got.finding, got.actions)
+			}
+		}
+	}
+}

@@ -40,6 +40,9 @@ func (s Snapshot) group(topology Topology, engine Engine, now time.Time) group {
 		host:          func(name string) string { return name + "." + MembersDomain(stem, database.Namespace) },
 		port:          engine.Port(), now: now,
 	}
+	if s.workloadRef().Kind == KindDeployment {
+		g.wanted = 0 // none of its pods has a number, and none follows another
+	}
 	if g.asked != "" && (ordinalOf(g.asked) >= g.wanted || g.asked != fmt.Sprintf("%s-%d", stem, ordinalOf(g.asked))) {
 		g.asked = "" // nobody of this name
 	}
