@@ -37,7 +37,7 @@ func TestAMemberThatWasNamedBeforeItExistedFollows(t *testing.T) {
 			}
 			for range 3 {
 				m := g.next()
-				if follow, isTold := firstFollow(m); isTold && follow.Server.Pod.Name == "db-1" && follow.Source.Member == "db-0" {
+				if follow, isTold := firstFollow(m); isTold && follow.Pod.Name == "db-1" && follow.Source.Member == "db-0" {
 					return
 				}
 				g.topology = m.topology

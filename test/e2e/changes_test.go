@@ -206,7 +206,7 @@ func (l life) lose(t *testing.T, w writer) {
 	l.comesBack(t, statefulSets, l.stem())
 	l.isPutBack(t, budgets, `{"spec":{"maxUnavailable":3}}`)
 	l.isPutBack(t, coreResource("services"), `{"spec":{"selector":{"coolops.cn/role":"replica"}}}`)
-	l.isPutBack(t, statefulSets, `{"spec":{"template":{"spec":{"priorityClassName":"system-node-critical"}}}}`)
+	l.isPutBack(t, statefulSets, `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":60}}}}`)
 	l.waitWhole(t, 3)
 	l.expectRuns(t, before)
 	for _, key := range []string{"state", "epoch", "data-id", "primary"} {
@@ -226,7 +226,7 @@ func (l life) scaleInPastThePrimary(t *testing.T, w writer) {
 	begun := time.Now()
 	l.patch(t, `{"spec":{"replicas":1}}`)
 	l.waitWhole(t, 1)
-	if l.engine.recordsTable != "" {
+	if l.recordsTable != "" {
 		w.goesOn(t, time.Now())
 		l.expectGap(t, w, begun, "a scale-in past the primary")
 	}
@@ -380,7 +380,7 @@ func TestANodeIsDrained(t *testing.T) {
 			w := newWriter(t, l.database, l.app)
 			l.drainTwo(t, w)
 			l.drainPrimary(t, w)
-			l.heals(t, w, 3)
+			l.heals(t, w)
 		})
 	}
 }
@@ -474,7 +474,7 @@ func TestAScaleIsLedByOthers(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: l.name},
 				Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 					ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
-						APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DatabaseManager", Name: l.name,
+						APIVersion: v1alpha1.GroupVersion.String(), Kind: "DatabaseManager", Name: l.name,
 					},
 					MinReplicas: new(int32(3)), MaxReplicas: 4,
 				},

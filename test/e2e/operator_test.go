@@ -147,7 +147,7 @@ func (f *orphaned) goesOnWithAnother(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	f.rejoin()
-	f.heals(t, f.w, 3)
+	f.heals(t, f.w)
 }
 
 // scaleOperator sets the number of operators, waits until it is reached, and

@@ -34,7 +34,7 @@ func TestAQuorumThatIsLostIsTold(t *testing.T) {
 			for _, rejoin := range rejoin {
 				rejoin()
 			}
-			l.heals(t, w, 3)
+			l.heals(t, w)
 		})
 	}
 }
@@ -102,7 +102,7 @@ func TestASwitchoverWaitsForAReplica(t *testing.T) {
 				t.Errorf("the primary is %s, and %s was asked for", got, asked.Name)
 			}
 			record(t, "a switchover of "+string(e.name)+" that waited, from when it can", time.Since(begun))
-			l.heals(t, w, 3)
+			l.heals(t, w)
 		})
 	}
 }
@@ -153,12 +153,12 @@ func (d database) expectSaid(t *testing.T, said string, parts ...string) {
 	}
 }
 
-// heals waits until all is as before, and nothing that was acknowledged is missing.
-func (l life) heals(t *testing.T, w writer, count int) {
+// heals waits until all three members are as before, and nothing that was acknowledged is missing.
+func (l life) heals(t *testing.T, w writer) {
 	t.Helper()
-	l.waitWhole(t, count)
+	l.waitWhole(t, 3)
 	w.goesOn(t, time.Now())
 	w.stop(t)
 	w.expectRecords(t, l.stem())
-	w.expectEqual(t, l.membersUpTo(count))
+	w.expectEqual(t, l.membersUpTo(3))
 }
