@@ -15,7 +15,7 @@
 #   faults       operators that die, stop and lose their lease, on a real API server
 #   examples     the examples' READMEs, played, and their tests, on a real API server
 #   localcluster the local cluster's own tests (needs root)
-#   e2e          real databases on a real node (needs root)
+#   e2e          real databases on a real node (needs root), with some faults at random
 #   readme       what README.md and examples/README.md have one do, played (needs root)
 #
 # These run only where they are named:
@@ -228,11 +228,18 @@ run_e2e() {
 		[[ ! -e ${E2E_FIGURES} ]] || cat "${E2E_FIGURES}"
 		return 1
 	}
-	[[ -n ${CHAOS_ENGINE:-} ]] || run_tests rights -tags=e2e ./test/e2e/rights/
+	[[ ${name} == test-chaos-* ]] || run_tests rights -tags=e2e ./test/e2e/rights/
 	sort "${E2E_FIGURES}"
 }
 
-step_e2e() { run_e2e e2e; }
+# Besides, some faults at random happen to an engine, which the commit chooses.
+step_e2e() {
+	local engines=(redis valkey postgresql mariadb mysql) seed
+	seed=$((16#$(git rev-parse --short=8 HEAD)))
+	export CHAOS_ENGINE=${engines[seed % 5]} CHAOS_FAULTS=3 CHAOS_SEED=${seed}
+	echo "faults at random: make chaos ENGINE=${CHAOS_ENGINE} FAULTS=${CHAOS_FAULTS} SEED=${CHAOS_SEED}"
+	run_e2e e2e -tags=e2e,chaos
+}
 
 step_e2e-full() { E2E_FULL=yes run_e2e full -timeout=90m; }
 

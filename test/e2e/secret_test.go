@@ -69,6 +69,42 @@ func TestASecretThatIsLostWithoutTheOperatorIsMadeAnew(t *testing.T) {
 	}
 }
 
+// TestTheOperatorsSecretOfSeveralMembersIsMadeAnew deletes the Secret by which the
+// operator, and the members among each other, are let in, while nobody is there who
+// could remember it. All members are replaced for the new one; nothing is lost. It
+// runs beside no other test.
+func TestTheOperatorsSecretOfSeveralMembersIsMadeAnew(t *testing.T) {
+	var groups []*orphaned
+	for _, e := range enginesOnce() {
+		groups = append(groups, orphan(t, beginReplicated(t, e, 3, v1alpha1.ReplicationModeSync)))
+	}
+	replicas := scaleOperator(t, 0)
+	t.Cleanup(func() {
+		if t.Failed() {
+			scaleOperatorBack(t, replicas)
+		}
+	})
+	former := make([]map[string]run, len(groups))
+	for i, group := range groups {
+		former[i] = group.runs(t)
+		if err := env.kube.CoreV1().Secrets(group.namespace).Delete(t.Context(), group.stem()+"-admin", metav1.DeleteOptions{}); err != nil {
+			t.Fatalf("delete the operator's Secret: %v", err)
+		}
+	}
+	begun := time.Now()
+	scaleOperatorBack(t, replicas)
+	for i, group := range groups {
+		group.waitWhole(t, 3, uids(former[i])...)
+		group.w.goesOn(t, time.Now())
+		record(t, "no write is acknowledged while the operator's password is made anew, "+string(group.engine.name), group.w.gap(t, begun))
+		for _, member := range group.membersUpTo(3) {
+			group.memberShows(t, member, group.live.name, group.live.usual) // by the operator's account
+		}
+		group.heals(t, group.w)
+	}
+	waitForOperators(t, replicas, nil)
+}
+
 // loss is a Secret that was lost, with what it held, and how the database was.
 type loss struct {
 	life
