@@ -44,7 +44,9 @@ func dangers(rule rbacv1.PolicyRule) []string {
 		}
 	}
 	for _, resource := range rule.Resources {
-		destroys := slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Verbs, "deletecollection")
+		// The claims of members that were scaled away go, one by one, where the spec says so.
+		isClaim, deletesAll := strings.HasPrefix(resource, "persistentvolumeclaims"), slices.Contains(rule.Verbs, "deletecollection")
+		destroys := deletesAll || slices.Contains(rule.Verbs, "delete") && !isClaim
 		switch kind, sub, _ := strings.Cut(resource, "/"); {
 		case destroys && (kind == "persistentvolumeclaims" || kind == "persistentvolumes"):
 			found = append(found, "that destroys data")
@@ -63,7 +65,8 @@ func TestDangersAreFound(t *testing.T) {
 		verb, resource string
 		count          int
 	}{
-		"a volume claim is deleted": {"delete", "persistentvolumeclaims", 1},
+		"a volume claim is deleted": {"delete", "persistentvolumeclaims", 0},
+		"a volume is deleted":       {"delete", "persistentvolumes", 1},
 		"all of them are":           {"deletecollection", "persistentvolumeclaims", 1},
 		"a volume claim is changed": {"patch", "persistentvolumeclaims", 0},
 		"a role is bound":           {"create", "rolebindings", 1},
