@@ -104,6 +104,9 @@ type EngineState struct {
 	Password PasswordState
 	// IsLoading is true while the member still reads its data and serves nothing.
 	IsLoading bool
+	// HasFormerLimits is true if it runs with greater limits than its files say,
+	// since its source had them, without which it couldn't follow.
+	HasFormerLimits bool
 	// Replication is what it says of copying from another member, Progress how far
 	// it is: that is no news.
 	Replication Replication

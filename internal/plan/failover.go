@@ -122,6 +122,8 @@ func (g group) findPrimary(m *move) {
 // patience is how long the primary's return is waited for.
 func (g group) patience(primary *peer) time.Duration {
 	switch {
+	case g.isToStay && !g.forced:
+		return asyncPatience
 	case g.topology.Required > 0 && primary != nil && primary.isLeaving:
 		return 0
 	case g.topology.Required > 0, g.forced:

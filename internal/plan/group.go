@@ -40,6 +40,8 @@ type group struct {
 	// one, whichever, is to take its place.
 	asked    string
 	mustMove bool
+	// isToStay tells that the primary is started again as the primary, and waited for.
+	isToStay bool
 	// forced tells that a human has said that the primary is gone for good.
 	forced bool
 	// host gives the host name of a member, port where it serves.

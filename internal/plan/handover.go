@@ -38,7 +38,7 @@ func (g group) noteWish(m *move, primary *peer) bool {
 // wantsHandover tells whether another member is to become the primary.
 func (g group) wantsHandover(primary *peer) bool {
 	isAsked := g.wish() != "" && g.wish() != primary.name()
-	return isAsked || g.mustMove || primary.isLeaving || ordinalOf(primary.name()) >= g.wanted && g.wanted > 0
+	return isAsked || g.mustMove || primary.isLeaving && !g.isToStay || ordinalOf(primary.name()) >= g.wanted && g.wanted > 0
 }
 
 // successor is the member that becomes the primary when the primary hands over:

@@ -54,7 +54,8 @@ func (s Snapshot) group(topology Topology, engine Engine, now time.Time) group {
 		}
 	}
 	primary := g.primary()
-	g.mustMove = primary != nil && primary.isOutdated && outdated == 1 && len(topology.Members) > 0
+	g.isToStay = s.haveFormerLimits()
+	g.mustMove = primary != nil && primary.isOutdated && outdated == 1 && len(topology.Members) > 0 && !g.isToStay
 	return g
 }
 

@@ -67,7 +67,7 @@ func (s Snapshot) waitsForOthers(member Member, topology TopologyStep) bool {
 	if len(s.Members) == 1 || !member.Probe.Answers && !IsStarted(member.Pod) {
 		return false // alone, or of no use as it is
 	}
-	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 && member.Probe.Answers {
+	if member.Pod.Name == topology.Primary && len(topology.Members) > 0 && member.Probe.Answers && !s.haveFormerLimits() {
 		return true // it hands over first
 	}
 	for _, other := range s.Members {
@@ -93,10 +93,35 @@ func (s Snapshot) outdated(member Member) string {
 		return ""
 	}
 	revision := member.Pod.Labels[appsv1.ControllerRevisionHashLabelKey]
-	if revision == "" || revision == statefulSet.Status.UpdateRevision {
+	switch {
+	case revision != "" && revision != statefulSet.Status.UpdateRevision:
+		return fmt.Sprintf("it runs revision %s, wanted is %s", revision, statefulSet.Status.UpdateRevision)
+	case member.Probe.Answers && member.Probe.Engine.HasFormerLimits && s.canTakeLesserLimits(member):
+		return "it has greater limits than it is to have"
+	default:
 		return ""
 	}
-	return fmt.Sprintf("it runs revision %s, wanted is %s", revision, statefulSet.Status.UpdateRevision)
+}
+
+// haveFormerLimits tells whether members run with greater limits than they are to
+// have. Those that are to have lesser ones are replaced like this:
+//
+//	replicas           start with what their source has, and so go on following
+//	the primary        starts again as the primary, without handing over: whoever took
+//	                   its place would have the former limits, and ask them of it
+//	replicas           start with the lesser limits, once they have read that it has them
+func (s Snapshot) haveFormerLimits() bool {
+	return slices.ContainsFunc(s.Members, func(member Member) bool { return member.Probe.Answers && member.Probe.Engine.HasFormerLimits })
+}
+
+// canTakeLesserLimits tells whether another start of a member would have it take
+// them: a primary's does, and a replica's once its primary has.
+func (s Snapshot) canTakeLesserLimits(member Member) bool {
+	if member.isPrimary() {
+		return true
+	}
+	primary := s.soleClaimant()
+	return primary != nil && !primary.Probe.Engine.HasFormerLimits && s.outdated(*primary) == ""
 }
 
 // hasFormerPassword tells whether a member's boot script set the operator's account

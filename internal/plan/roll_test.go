@@ -3,10 +3,14 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -45,6 +49,62 @@ func TestADatabaseIsRollingFromTheChangeOn(t *testing.T) {
 			status := Report(b.build(), wanted, Make(b.build(), wanted, nil, noon()), Outcome{IsDone: true}, noon())
 			if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Reason; got != row.reason {
 				t.Errorf("Ready has the reason %s, want %s", got, row.reason)
+			}
+		})
+	}
+}
+
+// Members whose source had greater limits keep them until it has lesser ones, and it
+// doesn't hand over meanwhile.
+func TestLesserLimitsAreThePrimarysFirst(t *testing.T) {
+	const lesser = "it has greater limits than it is to have"
+	for sentence, row := range map[string]struct {
+		former, old []int // who has the former limits, and who runs the old revision
+		away        bool  // the primary
+		want        map[string]string
+	}{
+		"nobody goes, where all have what they are to have": {nil, nil, false, map[string]string{}},
+		"the primary before the replicas that wait for it":  {[]int{1, 2}, []int{0}, false, map[string]string{"db-0": "it runs revision old, wanted is new"}},
+		"nobody, while it starts again":                     {[]int{1, 2}, nil, true, map[string]string{}},
+		"then the replicas":                                 {[]int{1, 2}, nil, false, map[string]string{"db-1": lesser, "db-2": lesser}},
+		"a primary that took another one's place first":     {[]int{0, 1}, nil, false, map[string]string{"db-0": lesser}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			b := threeMembers(0)
+			topology := Topology{
+				State: TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-0", Holder: "volume-0",
+				Members: []TopologyMember{{"db-1", "volume-1"}, {"db-2", "volume-2"}}, Required: 1,
+			}
+			b.withTopology(topology)
+			b.with(KindStatefulSet, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Status: appsv1.StatefulSetStatus{UpdateRevision: "new"}})
+			for i := range b.Members {
+				b.Members[i].Probe.Engine.HasFormerLimits = slices.Contains(row.former, i)
+				if slices.Contains(row.old, i) {
+					b.Members[i].Pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "old"
+				}
+			}
+			b.UnservedSince = noon().Add(-failoverPatience)
+			if row.away {
+				silent(&b.Members[0])
+				b.Members[0].Pod.DeletionTimestamp = new(metav1.NewTime(noon()))
+			}
+			snapshot, got := b.build(), map[string]string{}
+			for _, member := range snapshot.Members {
+				if why := snapshot.outdated(member); why != "" {
+					got[member.Pod.Name] = why
+				}
+			}
+			if !maps.Equal(got, row.want) {
+				t.Errorf("to be replaced are %v, want %v", got, row.want)
+			}
+			next := snapshot.group(topology, anEngine(), noon()).next()
+			for _, action := range next.actions {
+				if _, isFence := action.(Fence); isFence || strings.HasPrefix(action.String(), "demote") {
+					t.Errorf("the primary is succeeded: %s", action)
+				}
+			}
+			if next.topology.Primary != "db-0" || next.topology.IsHandingOver {
+				t.Errorf("the primary is succeeded: %+v", next.topology)
 			}
 		})
 	}

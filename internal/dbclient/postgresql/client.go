@@ -58,10 +58,12 @@ const (
 // made by somebody else can stand in for it.
 const (
 	// askState gives whether the member only follows, the version as in 180006
-	// for 18.6, and the microsecond in which the server was started.
+	// for 18.6, the microsecond in which the server was started, and whether its
+	// start has said that it has greater limits than its files, since its source had.
 	askState = `SELECT pg_catalog.pg_is_in_recovery(),
 		pg_catalog.current_setting('server_version_num'),
-		pg_catalog.int8(pg_catalog.extract('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000), `
+		pg_catalog.int8(pg_catalog.extract('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000),
+		pg_catalog.current_setting('database_manager.former_limits', true), `
 
 	// askSettings and askAccount are followed by names. A password that has run out
 	// is none.
@@ -235,7 +237,7 @@ func (c *Connection) ask(ctx context.Context, statements string) ([][][]string, 
 }
 
 // stateColumns are those of askState.
-const stateColumns = 3
+const stateColumns = 4
 
 // connect makes the connection where there is none, or none any more.
 func (c *Connection) connect(ctx context.Context) error {
@@ -265,7 +267,7 @@ func parseState(row []string) (plan.EngineState, error) {
 	if err != nil {
 		return plan.EngineState{}, fmt.Errorf("it doesn't say what version it is, but %q", row[1])
 	}
-	state := plan.EngineState{Version: fmt.Sprintf("%d.%d", version/10000, version%10000), RunID: row[2]}
+	state := plan.EngineState{Version: fmt.Sprintf("%d.%d", version/10000, version%10000), RunID: row[2], HasFormerLimits: row[3] == "on"}
 	switch row[0] {
 	case "f":
 		state.Role = v1alpha1.MemberRolePrimary

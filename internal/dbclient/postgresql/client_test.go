@@ -24,11 +24,11 @@ func TestAStateIsRead(t *testing.T) {
 		want   plan.EngineState
 		fail   string
 	}{
-		"of a primary":                     {[]string{"f", "180006", "17"}, plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "18.6", RunID: "17"}, ""},
-		"of a replica":                     {[]string{"t", "170012", "18"}, plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "17.12", RunID: "18"}, ""},
-		"and refused without a role":       {[]string{"", "180006", "17"}, plan.EngineState{}, "what role"},
-		"and refused without a version":    {[]string{"f", "devel", "17"}, plan.EngineState{}, "what version"},
-		"and refused without a start":      {[]string{"f", "180006", ""}, plan.EngineState{}, "another form"},
+		"of a primary":                     {[]string{"f", "180006", "17", ""}, plan.EngineState{Role: v1alpha1.MemberRolePrimary, Version: "18.6", RunID: "17"}, ""},
+		"of a replica":                     {[]string{"t", "170012", "18", "on"}, plan.EngineState{Role: v1alpha1.MemberRoleReplica, Version: "17.12", RunID: "18", HasFormerLimits: true}, ""},
+		"and refused without a role":       {[]string{"", "180006", "17", ""}, plan.EngineState{}, "what role"},
+		"and refused without a version":    {[]string{"f", "devel", "17", ""}, plan.EngineState{}, "what version"},
+		"and refused without a start":      {[]string{"f", "180006", "", ""}, plan.EngineState{}, "another form"},
 		"and refused with a column less":   {[]string{"f", "180006"}, plan.EngineState{}, "another form"},
 		"and refused where there are none": {nil, plan.EngineState{}, "another form"},
 	} {

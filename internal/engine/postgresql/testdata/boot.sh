@@ -297,4 +297,17 @@ if ! is_recorded; then
 	fi
 fi
 
-exec postgres -D /data/db -c config_file=/boot/postgresql.conf -c cluster_name="$name"
+# A standby doesn't start with less room than its primary has: where the files have
+# less, it keeps what it had, and says so, until it has read that the primary has less.
+set --
+if [ -e /data/db/standby.signal ]; then
+	LC_ALL=C pg_controldata -D /data/db >/run/database/control
+	for limit in max_connections:max_connections max_worker_processes:max_worker_processes max_wal_senders:max_wal_senders \
+		max_prepared_xacts:max_prepared_transactions max_locks_per_xact:max_locks_per_transaction; do
+		written=$(sed -n "s/^${limit%:*} setting: *\([0-9]*\)$/\1/p" /run/database/control)
+		configured=$(postgres -C "${limit#*:}" -D /data/db -c log_line_prefix= -c config_file=/boot/postgresql.conf)
+		[ "${written:-0}" -le "$configured" ] || set -- "$@" -c "${limit#*:}=$written" -c database_manager.former_limits=on
+	done
+fi
+
+exec postgres -D /data/db -c config_file=/boot/postgresql.conf -c cluster_name="$name" "$@"
