@@ -39,9 +39,10 @@ func config(fixed plan.Settings) string {
 		{"dynamic_shared_memory_type", "sysv"},
 
 		// Nine members that copy from the tenth, each by two sessions while it joins,
-		// and the operator, which asks what only such a session is told.
+		// and the operator, which asks what only such a session is told. One that it
+		// gave up counts until the server notices.
 		{"wal_level", "replica"},
-		{"max_wal_senders", "30"},
+		{"max_wal_senders", "100"},
 		{"hot_standby", "on"},
 		// What the log of changes takes of the volume for members that have fallen
 		// behind has bounds.
