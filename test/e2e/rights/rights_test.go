@@ -42,7 +42,7 @@ func exceptions() map[right]string {
 		"patch events.k8s.io/events":        "the second event of one reason about the same version of an object makes a series of the first",
 		"list samplecontroller.k8s.io/foos": list,
 	}
-	for _, resource := range []string{"apps/deployments", "apps/statefulsets", "apps/replicasets", "networking.k8s.io/networkpolicies", "configmaps", "persistentvolumeclaims", "pods", "secrets", "services"} {
+	for _, resource := range []string{"apps/deployments", "apps/statefulsets", "apps/replicasets", "networking.k8s.io/networkpolicies", "policy/poddisruptionbudgets", "configmaps", "persistentvolumeclaims", "pods", "secrets", "services"} {
 		known[right("list "+resource)] = list
 	}
 	return known
