@@ -300,13 +300,17 @@ func (s Snapshot) nameHolder(step TopologyStep) TopologyStep {
 	if len(step.Members) > 0 {
 		return step // others have the data: one of them takes its place
 	}
-	if step.State == TopologyInitialized && step.Primary == "" && s.isReplicated(step.Topology) && s.soleClaimant() == nil {
-		return step // whoever is named without knowing may lack what another one has
+	candidates := s.Members
+	if step.State == TopologyInitialized && step.Primary == "" && s.isReplicated(step.Topology) {
+		claimant := s.soleClaimant()
+		if claimant == nil {
+			return step // whoever is named without knowing may lack what another one has
+		}
+		candidates = []Member{*claimant}
 	}
-	for _, member := range s.Members {
+	for _, member := range candidates {
 		holder := s.holderOf(member)
-		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary ||
-			step.Primary == "" && step.State == TopologyInitialized && s.isReplicated(step.Topology) && !member.isPrimary()
+		isAnother := step.Primary != "" && wantedReplicas(s.Database) > 1 && member.Pod.Name != step.Primary
 		if !member.Probe.Answers || member.Pod.DeletionTimestamp != nil || holder == "" || isAnother {
 			continue
 		}

@@ -20,10 +20,9 @@ func removeVolumes(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(snapshot.Objects), compareRefs) {
 		object := snapshot.Objects[ref]
-		pod, isOfMember := strings.CutPrefix(ref.Name, DataVolume+"-"+spec.DeploymentName+"-")
-		pod = spec.DeploymentName + "-" + pod
-		ordinal := ordinalOf(pod)
-		if ref.Kind != KindVolumeClaim || !isOfMember || ClaimName(pod) != ref.Name || ordinal < int(max(desired.Members, wantedReplicas(snapshot.Database))) {
+		pod := strings.TrimPrefix(ref.Name, ClaimName(""))
+		isOfMember := ref.Kind == KindVolumeClaim && ClaimStem(ref.Name) == spec.DeploymentName
+		if !isOfMember || ordinalOf(pod) < int(max(desired.Members, wantedReplicas(snapshot.Database))) {
 			continue
 		}
 		verdict := snapshot.Claimant(topology.DataID).Judge(Child{Ref: ref, IsRetained: true}, object)

@@ -110,12 +110,13 @@ func (l life) revertsWhatFails(t *testing.T, w writer) {
 	}
 }
 
-// others are the members whose server isn't that which it was.
+// others are the members whose server isn't that which it was, or is gone.
 func (l life) others(t *testing.T, before map[string]run) []string {
 	t.Helper()
 	var others []string
-	for name, one := range l.runs(t) {
-		if before[name] != one {
+	after := l.runs(t)
+	for name, one := range before {
+		if after[name] != one {
 			others = append(others, name)
 		}
 	}

@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -52,13 +51,7 @@ func (l life) drainTwo(t *testing.T, w writer) {
 	if err := l.drain(t, node, 20*time.Second); err == nil {
 		t.Errorf("both members have left %s", node)
 	}
-	gone := l.others(t, before)
-	for name := range before {
-		if _, isThere := l.runs(t)[name]; !isThere && !slices.Contains(gone, name) {
-			gone = append(gone, name)
-		}
-	}
-	if len(gone) > 1 {
+	if gone := l.others(t, before); len(gone) > 1 {
 		t.Errorf("at once were evicted %v", gone)
 	}
 	w.goesOn(t, time.Now())

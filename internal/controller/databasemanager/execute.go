@@ -165,7 +165,7 @@ func (e *execution) carryOut(ctx context.Context, action plan.Action) error {
 	case plan.DeleteVolume:
 		return e.deleteVolume(ctx, action)
 	case plan.Delete:
-		return e.delete(ctx, action)
+		return e.delete(ctx, action.Ref, action.UID, "")
 	default:
 		return fmt.Errorf("no way to carry out %T", action)
 	}
@@ -349,25 +349,18 @@ func (e *execution) deleteVolume(ctx context.Context, deletion plan.DeleteVolume
 	if seen := e.snapshot.Database; database.UID != seen.UID || database.Generation != seen.Generation || database.DeletionTimestamp != nil {
 		return fmt.Errorf("the spec of %s: %w", e.key.Name, kit.ErrChanged)
 	}
-	resource, writer, err := e.writer(plan.KindVolumeClaim)
-	if err != nil {
-		return err
-	}
-	if err := writer.Delete(ctx, deletion.Claim, deletion.UID, deletion.Version); err != nil {
-		return err
-	}
-	e.caches.OwnWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Claim), deletion.UID)
-	return nil
+	return e.delete(ctx, plan.Ref{Kind: plan.KindVolumeClaim, Name: deletion.Claim}, deletion.UID, deletion.Version)
 }
 
-func (e *execution) delete(ctx context.Context, deletion plan.Delete) error {
-	resource, writer, err := e.writer(deletion.Ref.Kind)
+// delete deletes an object of a UID and, where it isn't empty, of a version.
+func (e *execution) delete(ctx context.Context, ref plan.Ref, uid types.UID, version string) error {
+	resource, writer, err := e.writer(ref.Kind)
 	if err != nil {
 		return err
 	}
-	if err := writer.Delete(ctx, deletion.Ref.Name, deletion.UID, ""); err != nil {
+	if err := writer.Delete(ctx, ref.Name, uid, version); err != nil {
 		return err
 	}
-	e.caches.OwnWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, deletion.Ref.Name), deletion.UID)
+	e.caches.OwnWrites.Deleted(e.key, resource, cache.NewObjectName(e.key.Namespace, ref.Name), uid)
 	return nil
 }
