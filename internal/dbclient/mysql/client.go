@@ -71,14 +71,15 @@ type dialect struct {
 	maxPasswordLength int
 }
 
-// startedAt is the second in which the server started. Both numbers in it are
-// taken from the time at which the query began, so that it doesn't waver.
-const startedAt = `CAST(UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM %s WHERE VARIABLE_NAME = 'Uptime') AS SIGNED)`
+// runIDColumn is the second in which the server started, a slash, and the file that the
+// boot script named for this start: a server can start twice within a second. Both
+// numbers are taken from the time at which the query began, so that it doesn't waver.
+const runIDColumn = `CONCAT(CAST(UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM %s WHERE VARIABLE_NAME = 'Uptime') AS SIGNED), '/', @@GLOBAL.pid_file)`
 
 func mysql() dialect {
 	return dialect{
-		state: `@@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, CONCAT(@@GLOBAL.server_uuid, '/', ` +
-			fmt.Sprintf(startedAt, "performance_schema.global_status") + `)`,
+		state: `@@GLOBAL.read_only OR @@GLOBAL.super_read_only, @@GLOBAL.version, ` +
+			fmt.Sprintf(runIDColumn, "performance_schema.global_status"),
 		noTimeLimit: "max_execution_time",
 		replicates:  mysqlReplicates{}, takesSeveral: true, superReadOnly: "super_read_only",
 
@@ -92,7 +93,7 @@ func mariaDB() dialect {
 	return dialect{
 		// Newer versions call the states by names, older ones by numbers.
 		state: `@@GLOBAL.read_only NOT IN ('OFF', '0'), @@GLOBAL.version, ` +
-			fmt.Sprintf(startedAt, "information_schema.GLOBAL_STATUS"),
+			fmt.Sprintf(runIDColumn, "information_schema.GLOBAL_STATUS"),
 		noTimeLimit: "max_statement_time",
 		replicates:  mariaDBReplicates{}, settles: true,
 

@@ -4,6 +4,7 @@ package mysql
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +51,8 @@ func (s *settling) isCurrent(state plan.EngineState, err error, now time.Time) b
 	// One that may have all or not begins again.
 	if s.since.IsZero() || !state.Replication.IsCurrent {
 		s.since = now
-		if started, err := strconv.ParseInt(state.RunID, 10, 64); err == nil && isFirst {
+		second, _, _ := strings.Cut(state.RunID, "/")
+		if started, err := strconv.ParseInt(second, 10, 64); err == nil && isFirst {
 			s.since = time.Unix(started, 0)
 		}
 	}

@@ -68,7 +68,7 @@ upgrade() {
 # started without accounts, since it would then take no statements about accounts
 # or events, which its source may have sent.
 admit_script() {
-	secret=$(od -An -v -N 16 -tx1 /dev/urandom | tr -d ' \n')
+	secret=$(random)
 	printf '%s\n' 'SET SESSION sql_log_bin = OFF;' "CREATE OR REPLACE USER boot@localhost IDENTIFIED BY '$secret';" \
 		'GRANT ALL ON *.* TO boot@localhost WITH GRANT OPTION;' >/run/database/private.sql
 	printf '%s\n' '[client]' "socket=$private" 'user=boot' "password=$secret" >/run/database/private.cnf
@@ -268,4 +268,7 @@ limit=$(sed -n 's/^max-statement-time=\([0-9.]*\)$/\1/p' /data/live.cnf)
 	printf '%s\n' "SET GLOBAL read_only = (SELECT IF(role = 'primary', 0, 1) FROM database_manager.member WHERE id = 1);"
 } >/run/database/start.sql
 
-exec mariadbd --defaults-file=/boot/mariadb.cnf --max-statement-time=0 --server-id="$server_id" --report-host="$pod" --init-file=/run/database/start.sql
+# The operator tells this start from all others by the file's name.
+rm -f /data/db/*.pid
+exec mariadbd --defaults-file=/boot/mariadb.cnf --max-statement-time=0 --server-id="$server_id" --report-host="$pod" --init-file=/run/database/start.sql \
+	--pid-file="/data/db/$(random).pid"

@@ -26,7 +26,6 @@ func config(fixed plan.Settings) string {
 func places() []optionfile.Option {
 	return []optionfile.Option{
 		{Name: "datadir", Value: "/data/db"},
-		{Name: "pid-file", Value: "/data/db/mariadbd.pid"},
 		{Name: "socket", Value: Socket},
 		{Name: "port", Value: strconv.Itoa(Port)},
 		// All addresses of both families.

@@ -163,5 +163,7 @@ case $number in
 esac
 case $number in *[!0-9]* | ?????????*) number=0 ;; esac
 
+# The operator tells this start from all others by the file's name.
+rm -f /data/db/*.pid
 exec mysqld --defaults-file=/boot/mysql.cnf --init-file=/run/database/accounts.sql \
-	--server-id="$((number + 1))" --report-host="$pod"
+	--server-id="$((number + 1))" --report-host="$pod" --pid-file="/data/db/$(random).pid"

@@ -30,6 +30,9 @@ readonly foreign_data=65 no_data=66 no_source=69 in_use=75 bad_config=78
 # shellcheck disable=SC3028
 pod=${HOSTNAME-}
 
+# random prints 32 hexadecimal digits.
+random() { od -An -v -N 16 -tx1 /dev/urandom | tr -d ' \n'; }
+
 say() { printf 'boot: %s\n' "$*" >&2; }
 
 # refuse CODE SENTENCE ends the script.
