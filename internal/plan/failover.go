@@ -119,12 +119,14 @@ func (g group) findPrimary(m *move) {
 	m.finding = &Finding{Reason: v1alpha1.ReasonQuorumLost, IsTrouble: true, Message: "The data of the members that answer can't be compared, so that none is promoted: bring the primary back."}
 }
 
-// patience is how long the primary's return is waited for.
+// patience is how long the primary's return is waited for. One that leaves, or is to
+// come back as a replica, isn't, where others are known to have its data.
 func (g group) patience(primary *peer) time.Duration {
+	isGoing := primary != nil && primary.isLeaving || g.topology.IsHandingOver
 	switch {
 	case g.isToStay && !g.forced:
 		return asyncPatience
-	case g.topology.Required > 0 && primary != nil && primary.isLeaving:
+	case g.topology.Required > 0 && isGoing:
 		return 0
 	case g.topology.Required > 0, g.forced:
 		return failoverPatience

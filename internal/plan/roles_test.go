@@ -162,6 +162,9 @@ func TestTheStepsOfAFailover(t *testing.T) {
 		"at once, where its pod is being deleted": {
 			aGroup().silent("db-0").with(func(g *group) { g.unservedSince, g.peer("db-0").isLeaving = noon(), true }), "db-0", []string{"db-1", "db-2"}, "",
 		},
+		"at once, where it is to come back as a replica": {
+			aGroup().handingOver().silent("db-0").with(func(g *group) { g.unservedSince = noon() }), "db-0", []string{"db-1", "db-2"}, "",
+		},
 		"first all that may be attached are fenced, those that leave too": {
 			aGroup().silent("db-0").with(func(g *group) { g.peer("db-2").isLeaving = true }), "db-0", []string{"db-1", "db-2"}, "",
 		},
