@@ -22,7 +22,8 @@
 #
 #   engines-full as engines, with every version and every password that is tried
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
-#   chaos        FAULTS faults at random (20) to three members of ENGINE (redis), while a
+#   chaos        FAULTS faults at random (20), and a quarter of that of planned changes, to
+#                three members of ENGINE (redis), while a
 #                client writes; SEED repeats those of another run (needs root)
 #
 # STEP=03 has examples play and test the third one alone, and SHOW=1 show what

@@ -40,7 +40,7 @@ type event struct {
 // settle is within what time a database has to be whole again.
 const settle = 5 * time.Minute
 
-func events() []event {
+func faults() []event {
 	return []event{
 		{"kill the server of a member", func(c *chaos, t *testing.T) { c.n.kill(t, c.any(t)) }},
 		{"kill the server of the primary", func(c *chaos, t *testing.T) { c.n.kill(t, c.primary(t)) }},
@@ -51,17 +51,38 @@ func events() []event {
 		{"cut a replica off", func(c *chaos, t *testing.T) { c.cutOff(t, c.anyReplica(t)) }},
 		{"stop a node, and start it", (*chaos).stopNode},
 		{"kill the operator", (*chaos).killOperator},
+	}
+}
+
+func plannedChanges() []event {
+	return []event{
 		{"switch over", (*chaos).switchOver},
 		{"change a parameter that takes a restart", (*chaos).roll},
 		{"scale to two and back", (*chaos).scale},
 	}
 }
 
-// TestChaos has CHAOS_FAULTS of them happen to a database of CHAOS_ENGINE, in an
-// order that CHAOS_SEED gives: make chaos ENGINE=redis FAULTS=20.
+// happen is that many faults, and a quarter of that of planned changes.
+func (c *chaos) happen(number int) []event {
+	var happening []event
+	for range number {
+		happening = append(happening, c.oneOf(faults()))
+	}
+	for range (number + 3) / 4 {
+		happening = append(happening, c.oneOf(plannedChanges()))
+	}
+	c.random.Shuffle(len(happening), func(i, j int) { happening[i], happening[j] = happening[j], happening[i] })
+	return happening
+}
+
+func (c *chaos) oneOf(events []event) event { return events[c.random.IntN(len(events))] }
+
+// TestChaos has CHAOS_FAULTS faults, and planned changes between them, happen to a
+// database of CHAOS_ENGINE, in an order that CHAOS_SEED gives: make chaos
+// ENGINE=redis FAULTS=20.
 func TestChaos(t *testing.T) {
 	seed := wish(t, "CHAOS_SEED", uint64(time.Now().UnixNano()))
-	faults := int(wish(t, "CHAOS_FAULTS", 20))
+	number := int(wish(t, "CHAOS_FAULTS", 20))
 	t.Logf("CHAOS_SEED=%d", seed)
 	engines := allEngines()
 	found := slices.IndexFunc(engines, func(e engine) bool { return string(e.name) == os.Getenv("CHAOS_ENGINE") })
@@ -72,14 +93,14 @@ func TestChaos(t *testing.T) {
 	l.watchLabels(t)
 	c := &chaos{life: l, w: newWriter(t, l.database, l.app), n: newNode(t), random: rand.New(rand.NewPCG(seed, 0))}
 	var gaps []time.Duration
-	for i := range faults {
-		event := events()[c.random.IntN(len(events()))]
+	happening := c.happen(number)
+	for i, event := range happening {
 		begun := time.Now()
 		event.do(c, t)
 		c.settles(t, event.name)
 		gap := c.w.gap(t, begun)
 		gaps = append(gaps, gap)
-		t.Logf("%3d of %d: %s: %.1f s without an acknowledged write, whole after %.1f s", i+1, faults, event.name, gap.Seconds(), time.Since(begun).Seconds())
+		t.Logf("%3d of %d: %s: %.1f s without an acknowledged write, whole after %.1f s", i+1, len(happening), event.name, gap.Seconds(), time.Since(begun).Seconds())
 	}
 	c.w.stop(t)
 	c.w.expectRecords(t, l.stem())
