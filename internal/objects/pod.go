@@ -4,6 +4,7 @@ package objects
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -19,9 +20,8 @@ const (
 	// as, and that owns the files of the data volume.
 	engineID int64 = 999
 
-	// preStop is how long a member that was asked to stop goes on serving:
-	// time for its address to leave the Services, and for a switchover.
-	preStop int64 = 5
+	// preStop is plan.ServesOn in seconds.
+	preStop = int64(plan.ServesOn / time.Second)
 
 	// grace is how long a member may take to stop, preStop included.
 	grace int64 = 120

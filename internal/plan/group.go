@@ -35,6 +35,8 @@ type group struct {
 	// unservedSince is since when the member that the topology names hasn't served
 	// as the primary; zero if it serves.
 	unservedSince time.Time
+	// leavingSince is since when its pod is being deleted; zero if it isn't.
+	leavingSince time.Time
 	// asked is the name of the member that is asked to become the primary; empty if
 	// none is. mustMove tells that the primary is in the way of something: another
 	// one, whichever, is to take its place.

@@ -17,6 +17,16 @@ const (
 	wishPatience     = 3 * time.Second
 )
 
+// ServesOn is how long a member that was asked to stop goes on serving: time for its
+// address to leave the Services, and for a handover. Where the primary hands over by
+// that very stop, it is the last of its Service's addresses and doesn't leave: it
+// loses its label so much earlier that nobody connects to a pod that is gone, which
+// takes seconds to fail, where a Service with no address refuses at once.
+const (
+	ServesOn  = 5 * time.Second
+	closesFor = 700 * time.Millisecond
+)
+
 // wish is the member that is asked to become the primary; empty if none is, or if
 // it has become it since it was asked.
 func (g group) wish() string {
@@ -87,6 +97,8 @@ func (g group) handOver(m *move, primary *peer) bool {
 		m.topology.IsHandingOver = true
 	case !primary.isLeaving:
 		m.actions = append(m.actions, Evict{Pod: primary.name(), UID: primary.server.Pod.UID, Why: "another member becomes the primary"})
+	case g.now.Sub(g.leavingSince) >= ServesOn-closesFor:
+		m.roles[primary.name()] = ""
 	}
 	return true
 }

@@ -5,6 +5,7 @@ package plan
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -48,6 +49,25 @@ func TestTheStepsOfAHandover(t *testing.T) {
 					got.topology.Primary, got.topology.SwitchedTo, actions, row.primary, row.switched, row.actions)
 			}
 		})
+	}
+}
+
+// Who connects to the address of a pod that is gone waits for seconds, and who
+// connects to a Service without one is refused at once.
+func TestAPrimaryThatAStopDemotesLosesItsLabelBeforeItStops(t *testing.T) {
+	for leaving, want := range map[time.Duration]v1alpha1.MemberRole{
+		0:                         v1alpha1.MemberRolePrimary,
+		ServesOn - closesFor - 1:  v1alpha1.MemberRolePrimary,
+		ServesOn - closesFor:      "",
+		ServesOn + 10*time.Second: "",
+	} {
+		group := aGroup().handingOver().with(func(g *group) {
+			g.engine, g.asked = playedEngines()[0], "db-1"
+			g.peer("db-0").isLeaving, g.leavingSince = true, noon().Add(-leaving)
+		})
+		if got := group.next(); got.roles["db-0"] != want || got.wait != urgently {
+			t.Errorf("after %s it is labelled %q, and is looked at again after %s; want %q", leaving, got.roles["db-0"], got.wait, want)
+		}
 	}
 }
 

@@ -34,11 +34,11 @@ func (s Snapshot) group(topology Topology, engine Engine, now time.Time) group {
 	g := group{
 		database: database.Name, engine: engine, topology: topology,
 		wanted: int(wantedReplicas(database)), isSync: s.isSync(),
-		unservedSince: s.UnservedSince,
-		asked:         database.Annotations[v1alpha1.AnnotationSwitchover],
-		forced:        database.Annotations[v1alpha1.AnnotationForceFailover] == strconv.FormatInt(topology.Epoch, 10),
-		host:          func(name string) string { return name + "." + MembersDomain(stem, database.Namespace) },
-		port:          engine.Port(), now: now,
+		unservedSince: s.UnservedSince, leavingSince: s.LeavingSince,
+		asked:  database.Annotations[v1alpha1.AnnotationSwitchover],
+		forced: database.Annotations[v1alpha1.AnnotationForceFailover] == strconv.FormatInt(topology.Epoch, 10),
+		host:   func(name string) string { return name + "." + MembersDomain(stem, database.Namespace) },
+		port:   engine.Port(), now: now,
 	}
 	if s.workloadRef().Kind == KindDeployment {
 		g.wanted = 0 // none of its pods has a number, and none follows another
@@ -89,16 +89,30 @@ func (s Snapshot) move(topology Topology, engine Engine, now time.Time) move {
 
 // NamedServes tells whether the member that the topology names takes writes.
 func (s Snapshot) NamedServes() bool {
+	named := s.named()
+	return named != nil && named.isPrimary()
+}
+
+// NamedLeaves tells whether the pod of the member that the topology names is being
+// deleted.
+func (s Snapshot) NamedLeaves() bool {
+	named := s.named()
+	return named != nil && named.Pod.DeletionTimestamp != nil
+}
+
+// named is the member that the topology names, on the data that it names; nil if
+// there is none.
+func (s Snapshot) named() *Member {
 	recorded, problem := s.recallTopology()
 	if problem != nil {
-		return false
+		return nil
 	}
-	for _, member := range s.Members {
-		if member.Pod.Name == recorded.Primary && member.isPrimary() && s.holderOf(member) == recorded.Holder {
-			return true
+	for i, member := range s.Members {
+		if member.Pod.Name == recorded.Primary && s.holderOf(member) == recorded.Holder {
+			return &s.Members[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // size is how many members the workload is to run: one until there are data, since
@@ -139,7 +153,8 @@ func settleRoles(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	return len(desired.Topology.move.actions) > 0
 }
 
-// labelMembers says on the pods who is what, before any Service asks for it.
+// labelMembers says on the pods who is what, before any Service asks for it. A pod
+// that has ended isn't the primary's any more.
 func labelMembers(plan *Plan, snapshot Snapshot, desired Desired) bool {
 	if desired.Members <= 1 && !snapshot.isReplicated(desired.Topology.Topology) {
 		return false
@@ -150,6 +165,11 @@ func labelMembers(plan *Plan, snapshot Snapshot, desired Desired) bool {
 			plan.Actions = append(plan.Actions, Label{
 				Pod: PodRef{Name: member.Pod.Name, UID: member.Pod.UID}, Version: member.Pod.ResourceVersion, Role: role,
 			})
+		}
+	}
+	for _, pod := range snapshot.Ended {
+		if pod.Labels[v1alpha1.LabelRole] == string(v1alpha1.MemberRolePrimary) {
+			plan.Actions = append(plan.Actions, Label{Pod: PodRef{Name: pod.Name, UID: pod.UID}, Version: pod.ResourceVersion})
 		}
 	}
 	return false

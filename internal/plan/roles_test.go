@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -263,5 +265,19 @@ func TestAnySetThatAcknowledgesMeetsAnyThatIsCounted(t *testing.T) {
 	}
 	if needed := neededOf(4, acknowledgementsOf(4, 0)); needed <= 4 {
 		t.Errorf("where nobody acknowledges %d of 4 are enough", needed)
+	}
+}
+
+func TestAPodThatHasEndedIsNotLabelledThePrimary(t *testing.T) {
+	snapshot := threeMembers(0).build()
+	for name, role := range map[string]v1alpha1.MemberRole{"db-3": v1alpha1.MemberRoleReplica, "db-4": v1alpha1.MemberRolePrimary} {
+		snapshot.Ended = append(snapshot.Ended, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelRole: string(role)},
+		}})
+	}
+	var plan Plan
+	labelMembers(&plan, snapshot, Desired{Members: 3})
+	if got := actionsOf(plan); !slices.Equal(got, []string{"label Pod db-4 as nothing"}) {
+		t.Errorf("actions are %v", got)
 	}
 }

@@ -27,6 +27,10 @@ type Snapshot struct {
 	// haven't ended, ordered by name.
 	Members []Member
 
+	// Ended are the pods of that kind that have, ordered by name: nothing runs in them
+	// any more.
+	Ended []*corev1.Pod
+
 	// Strangers are pods that aren't members and that our Services select all the
 	// same, ordered by name.
 	Strangers []*corev1.Pod
@@ -42,6 +46,10 @@ type Snapshot struct {
 	// UnservedSince is since when the member that the topology names hasn't taken
 	// writes, as far as anybody has seen; zero if it does.
 	UnservedSince time.Time
+
+	// LeavingSince is since when the pod of that member is being deleted, as far as
+	// anybody has seen; zero if it isn't.
+	LeavingSince time.Time
 
 	// Credentials is the Secret that spec.auth names; nil if it isn't seen.
 	Credentials *corev1.Secret

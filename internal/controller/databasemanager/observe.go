@@ -55,6 +55,7 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
 	snapshot.AbsentSince = since(c.absentSince, database.UID, isAbsent(snapshot), now)
 	snapshot.UnservedSince = since(c.unservedSince, database.UID, !snapshot.NamedServes(), now)
+	snapshot.LeavingSince = since(c.leavingSince, database.UID, snapshot.NamedLeaves(), now)
 	return snapshot
 }
 
@@ -125,6 +126,9 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
 		controller := metav1.GetControllerOfNoCopy(pod)
 		switch {
 		case plan.HasEnded(pod):
+			if controller != nil && owners[controller.UID] {
+				snapshot.Ended = append(snapshot.Ended, pod)
+			}
 		case controller != nil && owners[controller.UID]:
 			snapshot.Members = append(snapshot.Members, plan.Member{Pod: pod})
 		case isAwaiting(pod, controller, snapshot.Database):
@@ -133,7 +137,7 @@ func (c *Controller) observeMembers(snapshot *plan.Snapshot, stem string) {
 			snapshot.Strangers = append(snapshot.Strangers, pod)
 		}
 	}
-	for _, pods := range [][]*corev1.Pod{snapshot.Strangers, snapshot.Awaiting} {
+	for _, pods := range [][]*corev1.Pod{snapshot.Ended, snapshot.Strangers, snapshot.Awaiting} {
 		slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	}
 	slices.SortFunc(snapshot.Members, func(a, b plan.Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
