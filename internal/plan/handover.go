@@ -80,6 +80,9 @@ func (g group) handOver(m *move, primary *peer) bool {
 	if len(g.others()) == 0 && len(g.topology.Members) == 0 {
 		return false
 	}
+	if g.engine.DemotesAtStart() && g.topology.IsHandingOver && primary.isLeaving && g.now.Sub(g.leavingSince) >= ServesOn-closesFor {
+		m.roles[primary.name()] = ""
+	}
 	if g.successor(primary) == nil {
 		m.finding = &Finding{Reason: v1alpha1.ReasonSwitchoverWaiting, Message: fmt.Sprintf(
 			"Another member is to take the place of Pod %s, and none has all of its data yet.", primary.name())}
@@ -97,8 +100,6 @@ func (g group) handOver(m *move, primary *peer) bool {
 		m.topology.IsHandingOver = true
 	case !primary.isLeaving:
 		m.actions = append(m.actions, Evict{Pod: primary.name(), UID: primary.server.Pod.UID, Why: "another member becomes the primary"})
-	case g.now.Sub(g.leavingSince) >= ServesOn-closesFor:
-		m.roles[primary.name()] = ""
 	}
 	return true
 }

@@ -68,6 +68,10 @@ func TestAPrimaryThatAStopDemotesLosesItsLabelBeforeItStops(t *testing.T) {
 		if got := group.next(); got.roles["db-0"] != want || got.wait != urgently {
 			t.Errorf("after %s it is labelled %q, and is looked at again after %s; want %q", leaving, got.roles["db-0"], got.wait, want)
 		}
+		// Its replicas have lost it already.
+		if got := group.behind("db-1", "db-2").next(); got.roles["db-0"] != want {
+			t.Errorf("after %s, left by its replicas, it is labelled %q, want %q", leaving, got.roles["db-0"], want)
+		}
 	}
 }
 
