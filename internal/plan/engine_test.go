@@ -2,6 +2,8 @@
 
 package plan
 
+import "coolops.cn/database-manager/internal/played"
+
 // plainEngine is an engine that the planner asks about replication alone.
 type plainEngine struct {
 	Engine
@@ -18,4 +20,6 @@ func (e plainEngine) DemotesAtStart() bool         { return e.playedEngine.Demot
 func (e plainEngine) CopiesAccounts() bool         { return e.playedEngine.CopiesAccounts() }
 
 // anEngine is one of which each replica is told whether it acknowledges.
-func anEngine() Engine { return plainEngine{playedEngine: playedEngine{kind: ByReplica, most: 10}} }
+func anEngine() Engine {
+	return plainEngine{playedEngine: playedEngine{Kind: played.Kind{Counts: played.Willing}, most: 10}}
+}

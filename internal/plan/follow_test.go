@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"coolops.cn/database-manager/internal/played"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -25,7 +26,7 @@ func aPeer(name string, holder types.UID, role v1alpha1.MemberRole) peer {
 // is told to only once it is named together with its data.
 func TestAMemberThatWasNamedBeforeItExistedFollows(t *testing.T) {
 	for _, engine := range playedEngines() {
-		t.Run(engine.name, func(t *testing.T) {
+		t.Run(engine.Name, func(t *testing.T) {
 			g := group{
 				database: "orders", engine: engine, wanted: 2, isSync: true,
 				topology: Topology{
@@ -52,15 +53,15 @@ func TestAMemberThatWasNamedBeforeItExistedFollows(t *testing.T) {
 // copies everything, nothing is to be waited for.
 func TestAMemberWhoseHistoryIsUnrelatedCopiesAll(t *testing.T) {
 	for sentence, row := range map[string]struct {
-		kind    Acknowledging
+		counts  played.Counting
 		follows bool
 	}{
-		"where following copies everything":            {ByAttachment, true},
-		"where it goes on from what the member has":    {ByReplica, false},
-		"where it does, and the primary knows by name": {ByName, false},
+		"where following copies everything":            {played.Attached, true},
+		"where it goes on from what the member has":    {played.Willing, false},
+		"where it does, and the primary knows by name": {played.Named, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			engine := playedEngine{kind: row.kind, most: 1}
+			engine := playedEngine{Kind: played.Kind{Counts: row.counts}, most: 1}
 			g := group{
 				database: "orders", engine: unrelated{engine}, wanted: 2, isSync: true,
 				topology: Topology{

@@ -3,12 +3,10 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"coolops.cn/database-manager/internal/played"
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
@@ -29,13 +28,9 @@ import (
 
 // playedEngine is how one engine replicates, as far as the decisions see it.
 type playedEngine struct {
-	name          string
-	kind          Acknowledging
+	played.Kind
 	most          int
 	startsDemoted bool
-	// forgets tells that a member doesn't know its position after a restart, until
-	// it has synchronised, and copyAll that to follow means to copy all.
-	forgets, copiesAll bool
 }
 
 func (e playedEngine) Compare(position, other string) Order {
@@ -52,41 +47,20 @@ func (e playedEngine) Compare(position, other string) Order {
 		return OrderApart
 	}
 }
-func (e playedEngine) MostAcknowledgements() int    { return e.most }
-func (e playedEngine) Acknowledging() Acknowledging { return e.kind }
-func (e playedEngine) DemotesAtStart() bool         { return e.startsDemoted }
-func (e playedEngine) CopiesAccounts() bool         { return true }
+func (e playedEngine) MostAcknowledgements() int { return e.most }
+func (e playedEngine) Acknowledging() Acknowledging {
+	return map[played.Counting]Acknowledging{played.Named: ByName, played.Willing: ByReplica, played.Attached: ByAttachment}[e.Counts]
+}
+func (e playedEngine) DemotesAtStart() bool { return e.startsDemoted }
+func (e playedEngine) CopiesAccounts() bool { return true }
 
 func playedEngines() []playedEngine {
 	return []playedEngine{
-		{name: "by name, demoted at its start, as PostgreSQL", kind: ByName, most: 10, startsDemoted: true},
-		{name: "by replica, counted, as MySQL", kind: ByReplica, most: 10},
-		{name: "by replica, one, as MariaDB", kind: ByReplica, most: 1},
-		{name: "by attachment, as Redis", kind: ByAttachment, most: 10, forgets: true, copiesAll: true},
+		{Kind: played.Kind{Name: "by name, demoted at its start, as PostgreSQL", Counts: played.Named}, most: 10, startsDemoted: true},
+		{Kind: played.Kind{Name: "by replica, counted, as MySQL", Counts: played.Willing}, most: 10},
+		{Kind: played.Kind{Name: "by replica, one, as MariaDB", Counts: played.Willing}, most: 1},
+		{Kind: played.Kind{Name: "by attachment, as Redis", Counts: played.Attached, Forgets: true, CopiesAll: true}, most: 10},
 	}
-}
-
-// played is one server and its volume. What is durable outlives a start.
-type played struct {
-	// durable
-	holder    types.UID
-	hasData   bool
-	data      string // all that was received
-	executed  int
-	isPrimary bool
-	source    string
-	says      bool // acknowledges
-	required  int
-	names     []string
-	cloned    string
-	// until the next start
-	isUp      bool
-	run       int
-	isUnknown bool // its position
-	isApart   bool
-	isDeleted bool   // its pod is being deleted
-	isTold    string // the clone token that its start was told
-	waiting   int    // how many of its commits were acknowledged
 }
 
 // seen is what the operator last heard of a server, which says nothing more once it
@@ -105,14 +79,13 @@ type simulation struct {
 	asked    string
 	mustMove bool
 
-	servers       []*played
-	cut           [][]bool // between servers
-	deaf          []bool   // the operator doesn't reach it
+	*played.Group
+	deaf          []bool // the operator doesn't reach it
+	deleted       []bool // its pod is being deleted
 	topology      Topology
 	view          []seen
 	unservedSince time.Time
 	clock         time.Time
-	made          int
 	letters       int
 	// acknowledged is the longest history whose every commit a client heard of.
 	acknowledged string
@@ -128,15 +101,15 @@ func newSimulation(t *testing.T, engine playedEngine, seed uint64, members int, 
 		t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 7)), sync: sync, wanted: members,
 		clock: noon(), states: states,
 	}
+	var names []string
 	for i := range members {
-		s.servers = append(s.servers, &played{})
-		s.cut = append(s.cut, make([]bool, members))
-		s.loseVolume(i)
+		names = append(names, s.name(i))
 	}
-	s.deaf, s.view = make([]bool, members), make([]seen, members)
-	first := s.servers[0]
-	first.hasData = true
-	s.topology = Topology{State: TopologyInitialized, Epoch: 1, DataID: "d", Primary: s.name(0), Holder: first.holder}
+	s.Group = played.NewGroup(engine.Kind, names...)
+	s.deaf, s.deleted, s.view = make([]bool, members), make([]bool, members), make([]seen, members)
+	first := s.Servers[0]
+	first.HasData = true
+	s.topology = Topology{State: TopologyInitialized, Epoch: 1, DataID: "d", Primary: s.name(0), Holder: types.UID(first.Holder)}
 	for i := range members {
 		s.start(i)
 		s.probe(i)
@@ -153,171 +126,77 @@ func (s *simulation) note(format string, args ...any) {
 
 func (s *simulation) fail(format string, args ...any) {
 	s.t.Helper()
-	s.t.Fatalf("%s: %s\nhow it came about:\n%s\nat the end:\n%s", s.engine.name, fmt.Sprintf(format, args...),
+	s.t.Fatalf("%s: %s\nhow it came about:\n%s\nat the end:\n%s", s.engine.Name, fmt.Sprintf(format, args...),
 		strings.Join(s.trace[max(0, len(s.trace)-400):], "\n"), s.describe())
+}
+
+// cutsOf tells of each server whether another one doesn't reach it.
+func (s *simulation) cutsOf(server *played.Server) []bool {
+	cuts := make([]bool, 0, len(s.Servers))
+	for _, other := range s.Servers {
+		cuts = append(cuts, s.IsCut(server, other))
+	}
+	return cuts
 }
 
 func (s *simulation) describe() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "topology %v; acknowledged %q; asked %q\n", s.topology.Data(), s.acknowledged, s.asked)
-	for i, server := range s.servers {
-		fmt.Fprintf(&text, "%s %+v deaf=%v cut=%v seen=%+v\n", s.name(i), *server, s.deaf[i], s.cut[i], s.view[i].peer)
+	for i, server := range s.Servers {
+		fmt.Fprintf(&text, "%s %+v deaf=%v cut=%v seen=%+v\n", s.name(i), *server, s.deaf[i], s.cutsOf(server), s.view[i].peer)
 	}
 	return text.String()
 }
 
-// reaches tells whether one server reaches another.
-func (s *simulation) reaches(a, b int) bool {
-	return !s.cut[a][b] && s.servers[a].isUp && s.servers[b].isUp
-}
-
-// isAttached tells whether a server receives from another.
-func (s *simulation) isAttached(replica, source int) bool {
-	r := s.servers[replica]
-	return replica != source && s.reaches(replica, source) && r.hasData && !r.isPrimary && !r.isApart && r.source == s.name(source)
-}
-
 // start does what a boot script does.
 func (s *simulation) start(i int) {
-	server := s.servers[i]
 	if !s.exists(i) {
 		return
 	}
-	s.made++
-	server.run, server.isUp, server.isApart, server.isDeleted = s.made, false, false, false
-	mayBePrimary := s.topology.startsAsPrimary() == s.name(i)
-	if token := s.topology.Clones[s.name(i)]; token != "" && token != server.cloned && !mayBePrimary && s.topology.startsAsPrimary() != nobody {
-		server.hasData, server.isTold = false, token
+	s.deleted[i] = false
+	first := s.topology.startsAsPrimary()
+	orders := played.Orders{MayBePrimary: first == s.name(i), MayJoin: s.topology.State == TopologyInitialized && s.topology.Primary != s.name(i)}
+	if !orders.MayBePrimary && first != nobody {
+		orders.Clone = s.topology.Clones[s.name(i)]
 	}
-	if server.isPrimary && !mayBePrimary {
-		server.isPrimary, server.source = false, ""
-	}
-	server.isUnknown = s.engine.forgets && !server.isPrimary
-	if server.hasData {
-		server.isUp, server.waiting = true, len(server.data)
-		if server.isPrimary {
-			server.executed = len(server.data)
-		}
-		return
-	}
-	if s.engine.copiesAll && s.topology.State == TopologyInitialized && s.topology.Primary != s.name(i) {
-		// It starts with nothing, and waits to be told whom to follow.
-		server.isUp, server.hasData, server.data, server.executed, server.isPrimary, server.source, server.isUnknown = true, true, "", 0, false, "", true
-		server.cloned = cmp.Or(server.isTold, server.cloned)
-	}
+	s.Start(s.Servers[i], orders)
 }
 
-// copyFrom lets a server that has no data get its primary's, if it is reached.
+// copyData lets a server that has no data get its primary's, if it is reached.
 func (s *simulation) copyData(i int) bool {
-	server := s.servers[i]
-	from := s.index(s.topology.Primary)
-	if server.isUp || server.hasData || s.engine.copiesAll || from == i || from < 0 || s.cut[i][from] {
-		return false
-	}
-	source := s.servers[from]
-	if !source.isUp || !source.hasData {
-		return false
-	}
-	s.made++
-	server.hasData, server.data, server.executed = true, source.data[:source.executed], source.executed
-	server.isPrimary, server.source, server.says, server.required, server.names = false, s.name(from), false, 0, nil
-	server.cloned, server.isTold = cmp.Or(server.isTold, server.cloned), ""
-	server.run, server.isUp, server.isApart, server.isUnknown, server.waiting = s.made, true, false, false, len(server.data)
-	return true
+	return s.CopyData(s.Servers[i], s.Find(s.topology.Primary))
 }
-
-func (s *simulation) kill(i int) { s.servers[i].isUp = false }
 
 func (s *simulation) loseVolume(i int) {
-	s.made++
-	*s.servers[i] = played{holder: types.UID(fmt.Sprintf("v%d", s.made))}
+	s.LoseVolume(s.Servers[i])
+	s.deleted[i] = false
 }
 
 // write adds a commit to a server that takes writes.
 func (s *simulation) write(i int) bool {
-	server := s.servers[i]
-	if !server.isUp || !server.isPrimary || server.executed != len(server.data) || len(server.data) > 40 {
+	if len(s.Servers[i].Data) > 40 || !s.Servers[i].Write('a'+rune((s.letters+1)%26)) {
 		return false
 	}
 	s.letters++
-	server.data += string(rune('a' + s.letters%26))
-	server.executed++
 	return true
-}
-
-// replicate lets a replica receive one commit more.
-func (s *simulation) replicate(i int) bool {
-	server := s.servers[i]
-	from := s.index(server.source)
-	if server.source == "" || from < 0 || from >= len(s.servers) || !s.isAttached(i, from) {
-		return false
-	}
-	source := s.servers[from]
-	if s.engine.copiesAll && server.isUnknown {
-		if source.isUnknown {
-			return false
-		}
-		server.data, server.executed, server.isUnknown = source.data, len(source.data), false
-		return true
-	}
-	sent := source.data
-	if !source.isPrimary {
-		sent = sent[:source.executed]
-	}
-	switch {
-	case len(server.data) < len(sent) && strings.HasPrefix(sent, server.data):
-		server.data = sent[:len(server.data)+1]
-		return true
-	case !strings.HasPrefix(sent, server.data) && !strings.HasPrefix(server.data, sent):
-		if s.engine.copiesAll {
-			server.isUnknown = true
-		} else {
-			server.isApart = true
-		}
-		return true
-	}
-	return false
-}
-
-func (s *simulation) execute(i int) {
-	if server := s.servers[i]; server.isUp && server.executed < len(server.data) {
-		server.executed++
-	}
 }
 
 // acknowledge lets a primary tell clients of commits that enough replicas have.
 func (s *simulation) acknowledge(i int) bool {
-	server := s.servers[i]
-	if !server.isUp || !server.isPrimary || server.waiting >= len(server.data) {
-		return false
-	}
-	required := server.required
-	if s.engine.kind == ByAttachment && s.sync {
+	server := s.Servers[i]
+	required := server.Required
+	if s.engine.Counts == played.Attached && s.sync {
 		// The client asks: WAIT k, of all the members that it has ever known.
-		required = acknowledgementsOf(len(s.servers)-1, s.engine.most)
+		required = acknowledgementsOf(len(s.Servers)-1, s.engine.most)
 	}
-	have := 0
-	for j, other := range s.servers {
-		counts := s.isAttached(j, i) && len(other.data) > server.waiting && !other.isUnknown
-		switch s.engine.kind {
-		case ByName:
-			counts = counts && slices.Contains(server.names, s.name(j))
-		case ByReplica:
-			counts = counts && other.says
-		}
-		if counts {
-			have++
-		}
-	}
-	if have < required {
+	if !s.Acknowledge(server, required) {
 		return false
 	}
-	server.waiting++
 	if required == 0 || !s.sync {
 		// It rests on the primary alone: nothing was promised.
 		return true
 	}
-	told := server.data[:server.waiting]
+	told := server.Data[:server.Waiting]
 	switch {
 	case strings.HasPrefix(told, s.acknowledged):
 		s.acknowledged = told
@@ -329,37 +208,35 @@ func (s *simulation) acknowledge(i int) bool {
 
 // probe lets the operator hear of a server.
 func (s *simulation) probe(i int) {
-	server, name := s.servers[i], s.name(i)
-	p := peer{server: Server{Pod: PodRef{Name: name, UID: types.UID(fmt.Sprintf("p%s", server.holder))}, RunID: strconv.Itoa(server.run)}, holder: server.holder}
-	p.isStopped = !server.isUp && !s.deaf[i]
-	p.isLeaving = server.isDeleted
+	server, name := s.Servers[i], s.name(i)
+	p := peer{server: Server{Pod: PodRef{Name: name, UID: types.UID(fmt.Sprintf("p%s", server.Holder))}, RunID: strconv.Itoa(server.Run)}, holder: types.UID(server.Holder)}
+	p.isStopped = !server.IsUp && !s.deaf[i]
+	p.isLeaving = s.deleted[i]
 	p.label = s.view[i].peer.label
-	if server.isUp && !s.deaf[i] {
+	if server.IsUp && !s.deaf[i] {
 		p.answers, p.askedAt, p.role = true, s.clock, v1alpha1.MemberRoleReplica
-		if server.isPrimary {
+		if server.IsPrimary {
 			p.role = v1alpha1.MemberRolePrimary
 		}
 		p.replication = s.replicationOf(i)
-		if !server.isUnknown {
-			p.progress.Position = "." + server.data
+		if !server.IsUnknown {
+			p.progress.Position = "." + server.Data
 		}
-		p.progress.IsDrained = server.executed == len(server.data)
+		p.progress.IsDrained = server.IsDrained()
 	}
 	s.view[i] = seen{peer: p}
 }
 
 func (s *simulation) replicationOf(i int) Replication {
-	server := s.servers[i]
-	r := Replication{Acknowledges: server.says, IsApart: server.isApart}
-	if server.source != "" {
-		r.Source = hostInSimulation(server.source)
-		from := s.index(server.source)
-		r.IsReceiving = s.isAttached(i, from)
-		r.IsCurrent = r.IsReceiving && !server.isUnknown && len(server.data)+1 >= len(s.servers[from].data)
+	server := s.Servers[i]
+	r := Replication{Acknowledges: server.Acknowledges, IsApart: server.IsApart}
+	if server.Source != "" {
+		r.Source = hostInSimulation(server.Source)
+		r.IsReceiving, r.IsCurrent = s.IsAttached(server, s.Find(server.Source)), s.IsCurrent(server)
 	}
-	required := Acknowledgement{Count: server.required}
-	if s.engine.kind == ByName {
-		required.Names = server.names
+	required := Acknowledgement{Count: server.Required}
+	if s.engine.Counts == played.Named {
+		required.Names = server.Names
 	}
 	r.Required = required.String()
 	return r
@@ -419,7 +296,7 @@ func (s *simulation) pass(steps int) move {
 }
 
 func (s *simulation) record(m move) {
-	if m.stopped != "" && s.servers[s.index(m.stopped)].isUp {
+	if m.stopped != "" && s.Servers[s.index(m.stopped)].IsUp {
 		return // a live read shows it
 	}
 	s.note("  topology %v", m.topology.Data())
@@ -450,17 +327,17 @@ func (s *simulation) outdate(action Action) {
 
 // scaleIn ends the servers that have no place any more.
 func (s *simulation) scaleIn() {
-	for i := range s.servers {
+	for i := range s.Servers {
 		if !s.exists(i) {
-			s.kill(i)
+			s.Servers[i].Kill()
 		}
 	}
 }
 
-func (s *simulation) serverOf(server Server) *played {
+func (s *simulation) serverOf(server Server) *played.Server {
 	i := s.index(server.Pod.Name)
-	found := s.servers[i]
-	if s.deaf[i] || !found.isUp || strconv.Itoa(found.run) != server.RunID {
+	found := s.Servers[i]
+	if s.deaf[i] || !found.IsUp || strconv.Itoa(found.Run) != server.RunID {
 		return nil
 	}
 	return found
@@ -472,49 +349,36 @@ func (s *simulation) carryOut(action Action) bool {
 	switch action := action.(type) {
 	case Promote:
 		server := s.serverOf(action.Server)
-		if server == nil || server.executed != len(server.data) {
+		if server == nil || !server.IsDrained() {
 			return false
 		}
-		if s.sync && !strings.HasPrefix(server.data, s.acknowledged) {
-			s.fail("%s with %q, which lacks something that was acknowledged: %q", action, server.data, s.acknowledged)
+		if s.sync && !strings.HasPrefix(server.Data, s.acknowledged) {
+			s.fail("%s with %q, which lacks something that was acknowledged: %q", action, server.Data, s.acknowledged)
 		}
-		server.required, server.names = action.Required.Count, action.Required.Names
-		server.isPrimary, server.source, server.waiting, server.isUnknown = true, "", len(server.data), false
+		server.Promote(action.Required.Count, action.Required.Names)
 		s.checkPrimaries(action)
 	case Demote:
 		server := s.serverOf(action.Server)
-		if server == nil || !server.isPrimary || server.waiting < len(server.data) {
-			return false
-		}
-		server.isPrimary, server.source = false, ""
+		return server != nil && server.Demote()
 	case Fence:
 		server := s.serverOf(action.Server)
 		if server == nil {
 			return false
 		}
-		server.source, server.says = "", false
+		server.Fence()
 	case Follow:
 		server := s.serverOf(action.Server)
-		if server == nil || server.isPrimary {
-			return false
-		}
-		if server.source != action.Source.Member && s.engine.copiesAll {
-			server.isUnknown = true
-		}
-		server.source, server.says, server.isApart = action.Source.Member, action.Source.Acknowledges, false
+		return server != nil && s.Follow(server, action.Source.Member, action.Source.Acknowledges)
 	case Require:
 		server := s.serverOf(action.Server)
-		if server == nil || !server.isPrimary {
-			return false
-		}
-		server.required, server.names = action.Required.Count, action.Required.Names
+		return server != nil && server.Require(action.Required.Count, action.Required.Names)
 	case Evict:
 		i := s.index(action.Pod)
 		if s.deaf[i] {
-			s.servers[i].isDeleted = true
+			s.deleted[i] = true
 			return true
 		}
-		s.kill(i)
+		s.Servers[i].Kill()
 	default:
 		s.fail("nobody knows how to %s", action)
 	}
@@ -523,23 +387,17 @@ func (s *simulation) carryOut(action Action) bool {
 
 // checkPrimaries looks for a second server that could acknowledge writes.
 func (s *simulation) checkPrimaries(action Action) {
-	for i, server := range s.servers {
-		if s.name(i) == s.topology.Primary || !server.isUp || !server.isPrimary {
+	for i, server := range s.Servers {
+		if s.name(i) == s.topology.Primary || !server.IsUp || !server.IsPrimary {
 			continue
 		}
 		if !s.sync {
 			s.fail("%s while %s takes writes, too", action, s.name(i))
 		}
-		if s.engine.kind == ByAttachment || server.required == 0 && s.acknowledged == "" {
+		if s.engine.Counts == played.Attached || server.Required == 0 && s.acknowledged == "" {
 			continue
 		}
-		have := 0
-		for j, other := range s.servers {
-			if s.isAttached(j, i) && (s.engine.kind == ByName && slices.Contains(server.names, s.name(j)) || s.engine.kind == ByReplica && other.says) {
-				have++
-			}
-		}
-		if server.required == 0 || have >= server.required {
+		if server.Required == 0 || s.Counted(server, -1) >= server.Required {
 			s.fail("%s while %s can acknowledge writes, too", action, s.name(i))
 		}
 	}
@@ -548,7 +406,7 @@ func (s *simulation) checkPrimaries(action Action) {
 // event lets something happen. What goes on by itself is more frequent than
 // faults are, and faults meet the primary more often than the others.
 func (s *simulation) event() {
-	n := len(s.servers)
+	n := len(s.Servers)
 	i, j := s.random.IntN(n), s.random.IntN(n)
 	if s.random.IntN(2) == 0 {
 		i = max(0, s.index(s.topology.Primary))
@@ -575,7 +433,7 @@ func (s *simulation) event() {
 
 // round is a healthy second of the operator's.
 func (s *simulation) round(steps int) move {
-	for _, i := range s.random.Perm(len(s.servers)) {
+	for _, i := range s.random.Perm(len(s.Servers)) {
 		s.probe(i)
 		s.clock = s.clock.Add(300 * time.Millisecond)
 	}
@@ -584,22 +442,22 @@ func (s *simulation) round(steps int) move {
 
 // traffic is what servers do by themselves.
 func (s *simulation) traffic(i int) {
-	server := s.servers[i]
+	server := s.Servers[i]
 	switch roll := s.random.IntN(10); {
 	case roll < 3:
 		if s.write(i) {
-			s.note("write at %d: %q", i, server.data)
+			s.note("write at %d: %q", i, server.Data)
 		}
 	case roll < 7:
-		j := s.random.IntN(len(s.servers))
-		if s.replicate(j) {
-			s.note("%d receives: %q", j, s.servers[j].data)
+		j := s.random.IntN(len(s.Servers))
+		if s.Replicate(s.Servers[j]) {
+			s.note("%d receives: %q", j, s.Servers[j].Data)
 		}
 	case roll < 8:
-		s.execute(s.random.IntN(len(s.servers)))
+		s.Servers[s.random.IntN(len(s.Servers))].Execute()
 	default:
 		if s.acknowledge(i) {
-			s.note("%d acknowledges: %q", i, server.data[:server.waiting])
+			s.note("%d acknowledges: %q", i, server.Data[:server.Waiting])
 		}
 	}
 }
@@ -608,22 +466,22 @@ func (s *simulation) traffic(i int) {
 func (s *simulation) recovery(i, j int) {
 	switch s.random.IntN(4) {
 	case 0:
-		for k, server := range s.servers {
-			if !server.isUp {
+		for k, server := range s.Servers {
+			if !server.IsUp {
 				s.note("start %d", k)
 				s.start(k)
 				return
 			}
 		}
 	case 1:
-		for k := range s.servers {
+		for k := range s.Servers {
 			if s.copyData(k) {
-				s.note("%d copies: %q", k, s.servers[k].data)
+				s.note("%d copies: %q", k, s.Servers[k].Data)
 			}
 		}
 	case 2:
 		s.note("mend %d with %d", i, j)
-		s.cut[i][j], s.cut[j][i] = false, false
+		s.Cut(s.Servers[i], s.Servers[j], false)
 	default:
 		s.note("heard %d", i)
 		s.deaf[i] = false
@@ -634,15 +492,15 @@ func (s *simulation) recovery(i, j int) {
 func (s *simulation) fault(i, j int) {
 	switch s.random.IntN(11) {
 	case 10:
-		s.wanted = 1 + s.random.IntN(len(s.servers))
+		s.wanted = 1 + s.random.IntN(len(s.Servers))
 		s.note("%d are wanted", s.wanted)
 		s.scaleIn()
 	case 0, 1, 2:
 		s.note("kill %d", i)
-		s.kill(i)
+		s.Servers[i].Kill()
 	case 3:
 		s.note("cut %d from %d", i, j)
-		s.cut[i][j], s.cut[j][i] = i != j, i != j
+		s.Cut(s.Servers[i], s.Servers[j], true)
 	case 4:
 		s.note("deaf %d", i)
 		s.deaf[i] = true
@@ -659,9 +517,9 @@ func (s *simulation) fault(i, j int) {
 		s.note("ask for %q", s.asked)
 	case 7:
 		s.note("the operator starts anew")
-		s.view, s.unservedSince = make([]seen, len(s.servers)), time.Time{}
-		for k, server := range s.servers {
-			s.view[k].peer = peer{server: Server{Pod: PodRef{Name: s.name(k), UID: "p" + server.holder}}, holder: server.holder}
+		s.view, s.unservedSince = make([]seen, len(s.Servers)), time.Time{}
+		for k, server := range s.Servers {
+			s.view[k].peer = peer{server: Server{Pod: PodRef{Name: s.name(k), UID: types.UID("p" + server.Holder)}}, holder: types.UID(server.Holder)}
 		}
 	default:
 		s.clock = s.clock.Add(time.Duration(1+s.random.IntN(6)) * time.Second)
@@ -688,13 +546,13 @@ func (s *simulation) remember() {
 		}
 		_, _ = sum.Write(bits) // a hash never fails
 	}
-	put(s.engine.name, s.topology.SwitchedTo, s.topology.Primary, string(s.topology.Holder), joinPairs(s.topology.Members), joinClones(s.topology.Clones), s.acknowledged, s.asked)
+	put(s.engine.Name, s.topology.SwitchedTo, s.topology.Primary, string(s.topology.Holder), joinPairs(s.topology.Members), joinClones(s.topology.Clones), s.acknowledged, s.asked)
 	flags(s.topology.IsHandingOver, s.topology.Required&1 != 0, s.topology.Required&2 != 0, s.topology.Required&4 != 0)
-	for i, server := range s.servers {
-		put(string(server.holder), server.data, server.source, strings.Join(server.names, ","), server.cloned, s.view[i].peer.progress.Position)
-		flags(server.hasData, server.isPrimary, server.says, server.isUp, server.isUnknown, server.isApart, server.isDeleted, s.deaf[i], s.view[i].peer.answers)
-		flags(s.cut[i]...)
-		_, _ = sum.Write([]byte{byte(server.executed), byte(server.required), byte(server.waiting)}) // a hash never fails
+	for i, server := range s.Servers {
+		put(server.Holder, server.Data, server.Source, strings.Join(server.Names, ","), server.Cloned, s.view[i].peer.progress.Position)
+		flags(server.HasData, server.IsPrimary, server.Acknowledges, server.IsUp, server.IsUnknown, server.IsApart, s.deleted[i], s.deaf[i], s.view[i].peer.answers)
+		flags(s.cutsOf(server)...)
+		_, _ = sum.Write([]byte{byte(server.Executed), byte(server.Required), byte(server.Waiting)}) // a hash never fails
 	}
 	s.states[sum.Sum64()] = struct{}{}
 }
@@ -702,28 +560,28 @@ func (s *simulation) remember() {
 // converge lets nothing bad happen any more, and expects that all is well in the
 // end, or that a human is told why not.
 func (s *simulation) converge() {
-	s.wanted = len(s.servers)
-	for i := range s.servers {
+	s.wanted = len(s.Servers)
+	for i := range s.Servers {
 		s.deaf[i], s.asked, s.mustMove = false, "", false
-		for j := range s.servers {
-			s.cut[i][j] = false
+		for j := range s.Servers {
+			s.Cut(s.Servers[i], s.Servers[j], false)
 		}
 	}
 	s.note("nothing happens any more")
 	s.trace = s.trace[max(0, len(s.trace)-400):]
 	var last move
 	for round, quiet := 0, 0; round < 80 && quiet < 4; round++ {
-		for _, i := range s.random.Perm(len(s.servers)) {
-			if s.servers[i].isDeleted {
-				s.kill(i)
+		for _, i := range s.random.Perm(len(s.Servers)) {
+			if s.deleted[i] {
+				s.Servers[i].Kill()
 			}
-			if !s.servers[i].isUp {
+			if !s.Servers[i].IsUp {
 				s.start(i)
 			}
 			s.copyData(i)
 			for range 42 {
-				s.replicate(i)
-				s.execute(i)
+				s.Replicate(s.Servers[i])
+				s.Servers[i].Execute()
 				s.acknowledge(i)
 			}
 			s.probe(i)
@@ -737,11 +595,11 @@ func (s *simulation) converge() {
 		}
 		s.clock = s.clock.Add(5 * time.Second)
 	}
-	if last.finding != nil && last.finding.IsTrouble && s.servers[s.index(s.topology.Primary)].holder != s.topology.Holder {
+	if last.finding != nil && last.finding.IsTrouble && s.Servers[s.index(s.topology.Primary)].Holder != string(s.topology.Holder) {
 		return // its volume is gone for good, and a human is told
 	}
 	primary := s.index(s.topology.Primary)
-	if s.servers[primary].holder != s.topology.Holder && len(s.topology.Members) == 0 {
+	if s.Servers[primary].Holder != string(s.topology.Holder) && len(s.topology.Members) == 0 {
 		return // nobody ever had its data
 	}
 	if !last.topology.equal(s.topology) || len(last.actions) > 0 || last.finding != nil {
@@ -751,21 +609,21 @@ func (s *simulation) converge() {
 }
 
 func (s *simulation) checkRest(primary int) {
-	for i, server := range s.servers {
+	for i, server := range s.Servers {
 		isPrimary := i == primary
-		if server.isPrimary != isPrimary || !server.isUp || server.data != s.servers[primary].data || !isPrimary && server.source != s.name(primary) {
+		if server.IsPrimary != isPrimary || !server.IsUp || server.Data != s.Servers[primary].Data || !isPrimary && server.Source != s.name(primary) {
 			s.fail("%s isn't as it should be", s.name(i))
 		}
 	}
-	if s.sync && !strings.HasPrefix(s.servers[primary].data, s.acknowledged) {
+	if s.sync && !strings.HasPrefix(s.Servers[primary].Data, s.acknowledged) {
 		s.fail("what was acknowledged is lost: %q", s.acknowledged)
 	}
-	want := acknowledgementsOf(len(s.servers)-1, s.engine.most)
+	want := acknowledgementsOf(len(s.Servers)-1, s.engine.most)
 	if !s.sync {
 		want = 0
 	}
-	if len(s.topology.Members) != len(s.servers)-1 || s.topology.Required != want || s.servers[primary].required != want {
-		s.fail("%d of %d are required, want %d of %d", s.servers[primary].required, len(s.topology.Members), want, len(s.servers)-1)
+	if len(s.topology.Members) != len(s.Servers)-1 || s.topology.Required != want || s.Servers[primary].Required != want {
+		s.fail("%d of %d are required, want %d of %d", s.Servers[primary].Required, len(s.topology.Members), want, len(s.Servers)-1)
 	}
 }
 
@@ -778,7 +636,7 @@ func TestNoFaultLosesAnAcknowledgedCommit(t *testing.T) {
 		}
 	}
 	for _, engine := range playedEngines() {
-		t.Run(engine.name, func(t *testing.T) {
+		t.Run(engine.Name, func(t *testing.T) {
 			t.Parallel()
 			states := map[uint64]struct{}{}
 			schedules := uint64(0)
