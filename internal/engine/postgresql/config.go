@@ -56,6 +56,8 @@ func config(fixed plan.Settings) string {
 		// that shuts down waits no longer for a replica, and a replica connects anew.
 		{"wal_sender_timeout", "20s"},
 		{"wal_receiver_timeout", "20s"},
+		// Commits wait for a replica that connects again to a primary that was killed.
+		{"wal_retrieve_retry_interval", "500ms"},
 
 		// Standard error, which is the container's log.
 		{"log_destination", "stderr"},
