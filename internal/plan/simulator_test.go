@@ -34,18 +34,7 @@ type playedEngine struct {
 }
 
 func (e playedEngine) Compare(position, other string) Order {
-	switch {
-	case position == "" || other == "":
-		return OrderUnknown
-	case position == other:
-		return OrderSame
-	case strings.HasPrefix(other, position):
-		return OrderBehind
-	case strings.HasPrefix(position, other):
-		return OrderAhead
-	default:
-		return OrderApart
-	}
+	return Order(played.Compare(position, other))
 }
 func (e playedEngine) MostAcknowledgements() int { return e.most }
 func (e playedEngine) Acknowledging() Acknowledging {
@@ -219,10 +208,7 @@ func (s *simulation) probe(i int) {
 			p.role = v1alpha1.MemberRolePrimary
 		}
 		p.replication = s.replicationOf(i)
-		if !server.IsUnknown {
-			p.progress.Position = "." + server.Data
-		}
-		p.progress.IsDrained = server.IsDrained()
+		p.progress = Progress{Position: server.Position(), IsDrained: server.IsDrained()}
 	}
 	s.view[i] = seen{peer: p}
 }

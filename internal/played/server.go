@@ -2,6 +2,8 @@
 
 package played
 
+import "strings"
+
 // Counting says which replicas a primary counts, before it tells a client that a
 // commit is done.
 type Counting int
@@ -114,3 +116,40 @@ func (s *Server) Execute() {
 
 // Kill ends the server.
 func (s *Server) Kill() { s.IsUp = false }
+
+// Order is how the data of one server relate to those of another, in the order of
+// the planner's own.
+type Order int
+
+// The orders of two servers' data.
+const (
+	Unknown Order = iota
+	Same
+	Behind
+	Ahead
+	Apart
+)
+
+// Compare tells how a position relates to another one; an empty one isn't known.
+func Compare(position, other string) Order {
+	switch {
+	case position == "" || other == "":
+		return Unknown
+	case position == other:
+		return Same
+	case strings.HasPrefix(other, position):
+		return Behind
+	case strings.HasPrefix(position, other):
+		return Ahead
+	default:
+		return Apart
+	}
+}
+
+// Position is what Compare compares; empty while the server doesn't know it.
+func (s *Server) Position() string {
+	if s.IsUnknown {
+		return ""
+	}
+	return "." + s.Data
+}
