@@ -23,10 +23,16 @@ type Group struct {
 func NewGroup(kind Kind, names ...string) *Group {
 	g := &Group{Kind: kind, cut: map[[2]string]bool{}}
 	for _, name := range names {
-		g.Servers = append(g.Servers, &Server{Name: name})
-		g.LoseVolume(g.Servers[len(g.Servers)-1])
+		g.LoseVolume(g.Add(name))
 	}
 	return g
+}
+
+// Add adds a server that has never run, and has no volume.
+func (g *Group) Add(name string) *Server {
+	added := &Server{Name: name}
+	g.Servers = append(g.Servers, added)
+	return added
 }
 
 // Find is the server of a name; nil if there is none.

@@ -125,11 +125,25 @@ func wish(t *testing.T, name string, otherwise uint64) uint64 {
 	return number
 }
 
-// settles waits until all is whole, and writes go on.
+// unnoticed is for how long a fault may not be in the status yet.
+const unnoticed = 2 * time.Second
+
+// settles waits until all is whole, and not just still, and writes go on.
 func (c *chaos) settles(t *testing.T, what string) {
 	t.Helper()
+	var since time.Time
 	eventually(t, settle, "whole after: "+what, func(ctx context.Context) error {
-		return c.isWhole(ctx, 3, nil)
+		if err := c.isWhole(ctx, 3, nil); err != nil {
+			since = time.Time{}
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) < unnoticed {
+			return errors.New("it has been for a moment only")
+		}
+		return nil
 	})
 	c.w.goesOn(t, time.Now())
 }
