@@ -37,9 +37,9 @@ type group struct {
 	unservedSince time.Time
 	// leavingSince is since when its pod is being deleted; zero if it isn't.
 	leavingSince time.Time
-	// asked is the name of the member that is asked to become the primary; empty if
-	// none is. mustMove tells that the primary is in the way of something: another
-	// one, whichever, is to take its place.
+	// asked is the name of the member that is asked to become the primary, whether
+	// there is one of that name or not; empty if none is. mustMove tells that the
+	// primary is in the way of something: another one, whichever, is to take its place.
 	asked    string
 	mustMove bool
 	// isToStay tells that the primary is started again as the primary, and waited for.

@@ -27,10 +27,11 @@ const (
 	closesFor = 700 * time.Millisecond
 )
 
-// wish is the member that is asked to become the primary; empty if none is, or if
-// it has become it since it was asked.
+// wish is the member that is asked to become the primary; empty if none is, if it
+// has become it since it was asked, or if no member has that name.
 func (g group) wish() string {
-	if g.asked == g.topology.SwitchedTo {
+	ordinal := ordinalOf(g.asked)
+	if g.asked == g.topology.SwitchedTo || ordinal < 0 || ordinal >= g.wanted || g.asked != g.nameOf(ordinal) {
 		return ""
 	}
 	return g.asked

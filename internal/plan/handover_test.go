@@ -23,6 +23,8 @@ func TestTheStepsOfAHandover(t *testing.T) {
 		switched string   // to whom it is recorded to have switched
 		actions  []string // what is done
 	}{
+		"nothing, where nobody has the name that is asked for":   {aGroup().with(asks("db-3")), "db-0", "", nil},
+		"nothing, where no member has it":                        {aGroup().with(asks("orders-1")), "db-0", "", nil},
 		"nothing, where nobody is asked for":                     {aGroup(), "db-0", "", nil},
 		"the primary takes no writes any more":                   {aGroup().with(asks("db-1")), "db-0", "", []string{"demote Pod db-0"}},
 		"not for one that lacks something":                       {aGroup().with(asks("db-1")).behind("db-1"), "db-0", "", nil},
@@ -49,6 +51,14 @@ func TestTheStepsOfAHandover(t *testing.T) {
 					got.topology.Primary, got.topology.SwitchedTo, actions, row.primary, row.switched, row.actions)
 			}
 		})
+	}
+}
+
+// The same name counts once, also if there was no such member for a while.
+func TestAWishThatWasGrantedStaysGranted(t *testing.T) {
+	group := aGroup().with(func(g *group) { g.topology.SwitchedTo, g.asked, g.wanted = "db-1", "db-1", 1 })
+	if got := group.next().topology.SwitchedTo; got != "db-1" {
+		t.Errorf("after db-1 was scaled away, the wish that was granted is %q", got)
 	}
 }
 

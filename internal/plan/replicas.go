@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -42,9 +41,6 @@ func (s Snapshot) group(topology Topology, engine Engine, now time.Time) group {
 	}
 	if s.workloadRef().Kind == KindDeployment {
 		g.wanted = 0 // none of its pods has a number, and none follows another
-	}
-	if g.asked != "" && (ordinalOf(g.asked) >= g.wanted || g.asked != fmt.Sprintf("%s-%d", stem, ordinalOf(g.asked))) {
-		g.asked = "" // nobody of this name
 	}
 	outdated := 0
 	for _, member := range s.Members {
