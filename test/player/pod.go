@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/internal/plan"
-	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 const (
@@ -165,7 +164,7 @@ func (p *pod) boot(ctx context.Context, holder string) (boot, error) {
 	container := p.object.Spec.Containers[0]
 	_, version, _ := strings.Cut(container.Image, ":")
 	told := boot{
-		engine: p.object.Labels[v1alpha1.LabelEngine], version: version + ".1", holder: holder,
+		engine: container.Ports[0].Name, version: version + ".1", holder: holder,
 		variable: map[string]string{}, settings: plan.Settings{},
 	}
 	core := p.player.kube.CoreV1()
@@ -238,8 +237,8 @@ func (p *pod) run(ctx context.Context, told boot) (isOver bool) {
 		return false
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
-	p.report(ctx, running, servers.isUp(p.address))
 	isReady := servers.isUp(p.address)
+	p.report(ctx, running, isReady)
 	for {
 		select {
 		case <-ctx.Done():
