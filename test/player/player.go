@@ -4,6 +4,7 @@ package player
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -127,15 +128,16 @@ func (p *Player) report(name string) error {
 		corev1.ResourceCPU: resource.MustParse("10000"), corev1.ResourceMemory: resource.MustParse("1Pi"), corev1.ResourcePods: resource.MustParse("100000"),
 	}
 	now := metav1.Now()
-	node, err := p.kube.CoreV1().Nodes().Get(p.ctx, name, metav1.GetOptions{})
+	patch, err := json.Marshal(map[string]any{"status": corev1.NodeStatus{
+		Capacity: capacity, Allocatable: capacity,
+		Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Played", LastHeartbeatTime: now, LastTransitionTime: now,
+		}},
+	}})
 	if err != nil {
 		return err
 	}
-	node.Status.Capacity, node.Status.Allocatable = capacity, capacity
-	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Played", LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
-	_, err = p.kube.CoreV1().Nodes().UpdateStatus(p.ctx, node, metav1.UpdateOptions{})
+	_, err = p.kube.CoreV1().Nodes().PatchStatus(p.ctx, name, patch)
 	return err
 }
 
