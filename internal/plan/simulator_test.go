@@ -198,7 +198,7 @@ func (s *simulation) acknowledge(i int) bool {
 // probe lets the operator hear of a server.
 func (s *simulation) probe(i int) {
 	server, name := s.Servers[i], s.name(i)
-	p := peer{server: Server{Pod: PodRef{Name: name, UID: types.UID(fmt.Sprintf("p%s", server.Holder))}, RunID: strconv.Itoa(server.Run)}, holder: types.UID(server.Holder)}
+	p := peer{server: Server{Pod: PodRef{Name: name, UID: types.UID("p" + server.Holder)}, RunID: strconv.Itoa(server.Run)}, holder: types.UID(server.Holder)}
 	p.isStopped = !server.IsUp && !s.deaf[i]
 	p.isLeaving = s.deleted[i]
 	p.label = s.view[i].peer.label
