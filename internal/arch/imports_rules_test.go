@@ -15,6 +15,8 @@ func TestImportRulesRefuseWhatTheyAreThereToRefuse(t *testing.T) {
 	}{
 		"the planner may read API types":                      {"internal/plan", "our:pkg/apis/coolops/v1alpha1", ""},
 		"the planner may read core types":                     {"internal/plan", "k8s.io/api/core/v1", ""},
+		"a server in memory knows nobody":                     {"internal/played", "our:internal/plan", "of this module"},
+		"a server in memory has no clock of its own":          {"internal/played", "context", "pure"},
 		"the planner may handle times":                        {"internal/plan", "time", ""},
 		"the planner gets no context":                         {"internal/plan", "context", "pure"},
 		"the planner dials nobody":                            {"internal/plan", "net", "pure"},

@@ -68,6 +68,10 @@ var rules = []rule{
 	{pattern: "internal/engine/enginetest", own: []string{"internal/plan", "internal/engine/..."}},
 	{pattern: "internal/engine/*", std: pureStd, foreign: pureForeign, own: with(apiOwn, "internal/intent", "internal/plan", "internal/engine/boot", "internal/engine/catalog", "internal/engine/optionfile", "internal/engine/parameter")},
 
+	// Servers in memory, for tests.
+	{pattern: "internal/played", std: pureStd, foreign: []string{}, own: []string{}},
+	{pattern: "internal/played/remote", foreign: []string{}, own: []string{"internal/plan", "internal/dbclient"}},
+
 	// The effects. A client of an engine knows no Kubernetes; the kit knows no
 	// kind of ours.
 	{pattern: "internal/dbclient/...", own: []string{"internal/plan", "internal/dbclient/...", "pkg/apis/..."}, foreign: []string{"github.com", "k8s.io/apimachinery"}},
