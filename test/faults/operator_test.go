@@ -52,8 +52,14 @@ func (b *lockedBuffer) String() string {
 // about its requests from the first one on.
 func startOperator(t *testing.T, judge func(request) verdict, flags ...string) *operator {
 	t.Helper()
+	return startOperatorSeeing(t, nil, judge, flags...)
+}
+
+// startOperatorSeeing starts one that sees something else than there is.
+func startOperatorSeeing(t *testing.T, sees *view, judge func(request) verdict, flags ...string) *operator {
+	t.Helper()
 	o := &operator{proxy: newProxy(t), log: &lockedBuffer{}, ended: make(chan struct{})}
-	o.judge = judge
+	o.judge, o.view = judge, sees
 	flags = append([]string{
 		"--kubeconfig=" + o.kubeconfig(t), "--metrics-bind-address=0", "--health-probe-bind-address=0",
 	}, flags...)

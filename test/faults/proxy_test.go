@@ -5,20 +5,28 @@
 package faults
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 // request is one request that an operator sent.
@@ -27,6 +35,8 @@ type request struct {
 	method string
 	path   string
 	query  url.Values
+	// body is what is sent with a deletion: what it may delete.
+	body []byte
 	// status is that of the API server's answer; 0 if it never came.
 	status int
 }
@@ -57,6 +67,18 @@ const (
 	dieBefore
 	// dieAfter sends the request, and kills the operator in place of an answer.
 	dieAfter
+	// lose sends the request, and cuts the connection in place of an answer.
+	lose
+	// What follows answers in the API server's place, as it does where the object has
+	// changed meanwhile, there are too many requests, it is overloaded, the operator
+	// has no right, or the object isn't valid.
+	conflict
+	throttle
+	overload
+	forbid
+	reject
+	// hold keeps the request until it is released, and sends it then.
+	hold
 	// expire answers, once released, that the version which a watch wants to go on
 	// from is too old.
 	expire
@@ -71,7 +93,10 @@ type proxy struct {
 	// judge decides about each request; nil lets all pass.
 	judge func(request) verdict
 	kill  func()
-	// released is closed when watches that are to expire may be answered.
+	// view is what the operator sees in place of what is there; nil if it is that.
+	view *view
+	// released is closed when watches that are to expire may be answered, and requests
+	// that are held may be sent.
 	released chan struct{}
 }
 
@@ -111,7 +136,15 @@ func newProxy(t *testing.T) *proxy {
 func (p *proxy) name() string { return p.server.Listener.Addr().String() }
 
 func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Request) {
-	decided, index := p.record(request{at: time.Now(), method: r.Method, path: r.URL.Path, query: r.URL.Query()})
+	seen := request{at: time.Now(), method: r.Method, path: r.URL.Path, query: r.URL.Query()}
+	if r.Method == http.MethodDelete {
+		var err error
+		if seen.body, err = io.ReadAll(r.Body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(seen.body))
+	}
+	decided, index := p.record(seen)
 	switch decided {
 	case dieBefore:
 		p.kill()
@@ -122,18 +155,65 @@ func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Reque
 		p.answered(index, answer.Code)
 		p.kill()
 		panic(http.ErrAbortHandler)
+	case lose:
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, r)
+		p.answered(index, answer.Code)
+		panic(http.ErrAbortHandler)
 	case expire:
 		<-p.released
-		gone := apierrors.NewResourceExpired("too old resource version").Status()
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusGone)
-		_ = json.NewEncoder(w).Encode(gone) // an operator that has gone needs no answer
-		p.answered(index, http.StatusGone)
+		p.refuse(w, index, apierrors.NewResourceExpired("too old resource version"))
+	case conflict:
+		p.refuse(w, index, apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("the object has been modified")))
+	case throttle:
+		p.refuse(w, index, apierrors.NewTooManyRequests("too many requests", 1))
+	case overload:
+		p.refuse(w, index, apierrors.NewServiceUnavailable("the server is overloaded"))
+	case forbid:
+		p.refuse(w, index, apierrors.NewForbidden(schema.GroupResource{}, "it", errors.New("no such right")))
+	case reject:
+		p.refuse(w, index, apierrors.NewInvalid(databaseKind(), "it", nil))
+	case hold:
+		// The operator may have given up by then, and the request is sent all the same.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		<-p.released
+		late := r.Clone(context.WithoutCancel(r.Context()))
+		late.Body = io.NopCloser(bytes.NewReader(body))
+		answer := httptest.NewRecorder()
+		forward.ServeHTTP(answer, late)
+		p.answered(index, answer.Code)
+		panic(http.ErrAbortHandler)
 	default:
 		answer := &statusWriter{ResponseWriter: w}
 		defer func() { p.answered(index, answer.status) }()
-		forward.ServeHTTP(answer, r)
+		if p.view == nil || !p.view.serve(forward, answer, r) {
+			forward.ServeHTTP(answer, r)
+		}
 	}
+}
+
+// refuse answers in the API server's place.
+func (p *proxy) refuse(w http.ResponseWriter, index int, refusal *apierrors.StatusError) {
+	p.answered(index, refuse(w, refusal))
+}
+
+func refuse(w http.ResponseWriter, refusal *apierrors.StatusError) (code int) {
+	status := refusal.Status()
+	w.Header().Set("Content-Type", "application/json")
+	if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
+	}
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // an operator that has gone needs no answer
+	return int(status.Code)
+}
+
+// databaseKind is the kind of what an invented answer is about.
+func databaseKind() schema.GroupKind {
+	return schema.GroupKind{Group: v1alpha1.GroupName, Kind: "DatabaseManager"}
 }
 
 func (p *proxy) record(seen request) (verdict, int) {

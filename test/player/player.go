@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,6 +85,13 @@ func Start(ctx context.Context, config *rest.Config, nodes int, folder string) (
 
 // Socket is what an operator asks the servers by.
 func (p *Player) Socket() string { return p.socket }
+
+// Passwords are all that servers of a namespace ever had.
+func (p *Player) Passwords(namespace string) []string {
+	p.servers.mu.Lock()
+	defer p.servers.mu.Unlock()
+	return slices.Collect(maps.Keys(p.servers.passwords[namespace]))
+}
 
 // Stop ends all servers. The nodes stay, and are lost after a while.
 func (p *Player) Stop() error {

@@ -29,12 +29,15 @@ type servers struct {
 	// to, by the address of its pod.
 	groups  map[string]*played.Group
 	members map[string]*member
+	// passwords are all that servers ever had, by namespace.
+	passwords map[string]map[string]bool
 }
 
 // member is the server of one pod.
 type member struct {
-	group  *played.Group
-	server *played.Server
+	namespace string
+	group     *played.Group
+	server    *played.Server
 	// copiesFrom is whose data it waits for; empty if it doesn't.
 	copiesFrom string
 	// isDeaf tells that nobody reaches it.
@@ -63,7 +66,7 @@ type exit struct {
 const noData = 66
 
 func newServers() *servers {
-	return &servers{groups: map[string]*played.Group{}, members: map[string]*member{}}
+	return &servers{groups: map[string]*played.Group{}, members: map[string]*member{}, passwords: map[string]map[string]bool{}}
 }
 
 // kindOf is how an engine replicates.
@@ -124,6 +127,7 @@ func (s *servers) start(pod *corev1.Pod, address string, told boot) *exit {
 		group = played.NewGroup(kindOf(told.engine))
 		s.groups[database] = group
 	}
+	s.note(pod.Namespace, told.adminPassword, told.appPassword)
 	server := group.Find(pod.Name)
 	if server == nil {
 		server = group.Add(pod.Name)
@@ -140,7 +144,7 @@ func (s *servers) start(pod *corev1.Pod, address string, told boot) *exit {
 			orders.Clone = token
 		}
 	}
-	m := &member{group: group, server: server, told: told}
+	m := &member{namespace: pod.Namespace, group: group, server: server, told: told}
 	s.members[address] = m
 	if !server.HasData && !isNew && !hasSource {
 		return &exit{noData, "The volume is empty, and the database was initialised before; nothing was made in its place."}
@@ -150,6 +154,16 @@ func (s *servers) start(pod *corev1.Pod, address string, told boot) *exit {
 		m.copiesFrom = first
 	}
 	return nil
+}
+
+// note remembers passwords.
+func (s *servers) note(namespace string, passwords ...string) {
+	if s.passwords[namespace] == nil {
+		s.passwords[namespace] = map[string]bool{}
+	}
+	for _, password := range passwords {
+		s.passwords[namespace][password] = true
+	}
 }
 
 // isUp tells whether the server at an address answers queries.
@@ -199,6 +213,9 @@ func (s *servers) Answer(ctx context.Context, call remote.Call) remote.Answer {
 		return remote.Answer{Error: "the connection is refused"}
 	case call.Target.Password != m.told.adminPassword:
 		return remote.Answer{Error: "the password of the operator's account is refused"}
+	}
+	if call.Verb == remote.SetPassword {
+		s.note(m.namespace, call.Target.AppPassword)
 	}
 	if err := m.do(call); err != nil {
 		return remote.Answer{Error: err.Error()}

@@ -1,0 +1,236 @@
+//go:build faults
+
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scenario is what a user does, step by step.
+type scenario struct {
+	name  string
+	steps []step
+}
+
+// step is one thing that a user does, and how to see that the operator has
+// answered it.
+type step struct {
+	name string
+	do   func(t *testing.T, namespace string)
+	// isDone returns what is still missing.
+	isDone func(ctx context.Context, namespace string) error
+}
+
+const (
+	// quiet is for how long an operator has to write nothing to be called at rest.
+	quiet = 400 * time.Millisecond
+	// stepBound is how long a step may take, with a restart in it. Kubernetes' own
+	// garbage collector sees a resource that was just installed after half a minute.
+	stepBound = time.Minute
+	// takeover is how long another operator may take to work in place of one that is
+	// cut off from its lease, if there is anything to do.
+	takeover = 25 * time.Second
+)
+
+// outcome is what a run of a scenario leads to.
+type outcome struct {
+	// states are what the namespace holds after each step.
+	states []map[string]string
+	// writes is what was written, in order; creations and deletions how often one
+	// succeeded, by collection and by object.
+	writes               []write
+	creations, deletions map[string]int
+}
+
+// staging is one run of a scenario.
+type staging struct {
+	scenario
+	plan      *plan // nil if nothing goes wrong
+	sees      *view // nil if the operator sees what there is
+	namespace string
+	flags     []string
+	operators []*operator
+	isHeld    bool
+	// ended is an operator that the test has ended.
+	ended *operator
+}
+
+// run plays the scenario, with one fault if a plan is given.
+func (s scenario) run(t *testing.T, p *plan) outcome {
+	t.Helper()
+	g := &staging{scenario: s, plan: p, namespace: newNamespace(t)}
+	return g.run(t, nil)
+}
+
+// run plays the scenario. beside, if there is one, is called before each step, and
+// once it has begun.
+func (g *staging) run(t *testing.T, beside func(step int, hasBegun bool)) outcome {
+	t.Helper()
+	p := g.plan
+	g.flags = []string{"--namespaces=" + g.namespace, "--leader-elect=false"}
+	if p != nil && p.fault == heldBack {
+		g.flags = []string{"--namespaces=" + g.namespace, "--leader-elect-namespace=" + g.namespace}
+	}
+	watchLabels(t, g.namespace)
+	g.begin(t)
+	result := outcome{creations: map[string]int{}, deletions: map[string]int{}}
+	for i, step := range g.steps {
+		if beside != nil {
+			beside(i, false)
+		}
+		step.do(t, g.namespace)
+		if beside != nil {
+			beside(i, true)
+		}
+		eventually(t, stepBound, g.name+": "+step.name, func(ctx context.Context) error {
+			if err := g.isAtRest(t); err != nil {
+				return err
+			}
+			return step.isDone(ctx, g.namespace)
+		})
+		result.states = append(result.states, stateOf(t, g.namespace))
+	}
+	g.count(t, &result)
+	g.checkSilence(t)
+	return result
+}
+
+// begin starts the operator that the fault happens to, and another one that waits
+// for its lease, if that is to take its place.
+func (g *staging) begin(t *testing.T) {
+	t.Helper()
+	if g.plan == nil {
+		g.operators = append(g.operators, startOperatorSeeing(t, g.sees, nil, g.flags...))
+		return
+	}
+	g.operators = append(g.operators, startOperator(t, g.plan.judge(g.namespace), g.flags...))
+	if g.plan.fault == heldBack {
+		eventually(t, stepBound, "a leader", func(context.Context) error {
+			if len(g.operators[0].seen(request.isLease)) < 2 {
+				return errors.New("none has the lease")
+			}
+			return nil
+		})
+		g.operators = append(g.operators, startOperator(t, nil, g.flags...))
+	}
+}
+
+// isAtRest starts an operator again that was killed, releases what is held once
+// another has worked, and tells whether nobody writes any more.
+func (g *staging) isAtRest(t *testing.T) error {
+	t.Helper()
+	last := g.operators[len(g.operators)-1]
+	if last.hasEnded() {
+		if g.isOver(last) {
+			t.Fatalf("the operator ended by itself: %v", last.err)
+		}
+		g.operators = append(g.operators, startOperatorSeeing(t, g.sees, nil, g.flags...))
+		return errors.New("the operator has just been started again")
+	}
+	if held, isHolding := g.plan.holdsSince(); isHolding && !g.isHeld {
+		if work := last.seen(request.isWork); len(work) == 0 && time.Since(held) < takeover {
+			return errors.New("nobody works in place of the operator whose write is held back")
+		}
+		g.isHeld = true
+		close(g.operators[0].released)
+		return errors.New("what was held back has just been sent")
+	}
+	for _, one := range g.operators {
+		if writes := one.seen(request.isWork); len(writes) > 0 && time.Since(writes[len(writes)-1].at) < quiet {
+			return errors.New("the operator isn't at rest")
+		}
+	}
+	return nil
+}
+
+// isOver tells whether an operator had no reason to end.
+func (g *staging) isOver(last *operator) bool {
+	wasKilled := g.plan != nil && g.plan.fault.kills() && len(g.operators) == 1
+	return !wasKilled && last != g.ended
+}
+
+// count counts what was made and deleted.
+func (g *staging) count(t *testing.T, result *outcome) {
+	t.Helper()
+	var requests []request
+	for _, one := range g.operators {
+		requests = append(requests, one.seen(request.isWork)...)
+	}
+	result.writes = writesOf(requests, g.namespace)
+	for _, r := range requests {
+		if r.method == http.MethodDelete && !r.namesUID() {
+			t.Errorf("%s doesn't say which object it means", r)
+		}
+		place := strings.ReplaceAll(r.path, g.namespace, "NAMESPACE")
+		switch {
+		case r.method == http.MethodPost && r.status == http.StatusCreated && !strings.HasSuffix(place, "/eviction"):
+			result.creations[place]++
+		case r.method == http.MethodDelete && r.status < http.StatusBadRequest && r.status > 0:
+			result.deletions[place]++
+		}
+	}
+}
+
+func compare(t *testing.T, s scenario, want, got outcome) {
+	t.Helper()
+	for i, step := range s.steps {
+		for _, object := range slices.Sorted(maps.Keys(want.states[i])) {
+			if difference := cmp.Diff(strings.Split(want.states[i][object], "\n"), strings.Split(got.states[i][object], "\n")); difference != "" {
+				t.Errorf("after %q, %s differs (-want +got):\n%s", step.name, object, difference)
+			}
+		}
+		for object := range got.states[i] {
+			if _, isWanted := want.states[i][object]; !isWanted {
+				t.Errorf("after %q there is also %s", step.name, object)
+			}
+		}
+	}
+	if !maps.Equal(got.creations, want.creations) {
+		t.Errorf("objects were made %v, want %v", got.creations, want.creations)
+	}
+	if !maps.Equal(got.deletions, want.deletions) {
+		t.Errorf("objects were deleted %v, want %v", got.deletions, want.deletions)
+	}
+}
+
+// TestOneFaultAtEachWrite has each fault happen at each write of each scenario, and
+// expects what a run without one leads to: the same objects, each made once.
+func TestOneFaultAtEachWrite(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			want := s.run(t, nil)
+			if len(want.writes) < 3 {
+				t.Fatalf("the run without a fault has only %d writes", len(want.writes))
+			}
+			t.Run("at once", func(t *testing.T) {
+				for _, written := range want.writes {
+					for _, fault := range faultsOf(s) {
+						t.Run(written.String()+" "+string(fault), func(t *testing.T) {
+							t.Parallel()
+							p := &plan{write: written, fault: fault}
+							got := s.run(t, p)
+							compare(t, s, want, got)
+							// How often the status is written varies by one or two.
+							if !p.hasHappened() && !strings.HasSuffix(written.key, "/status") {
+								t.Error("the write never came")
+							}
+						})
+					}
+				}
+			})
+		})
+	}
+}
