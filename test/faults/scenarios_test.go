@@ -74,6 +74,15 @@ func deleteDatabase(t *testing.T, namespace string) {
 	}
 }
 
+// isSeen tells whether the status is of the spec as it is.
+func isSeen(ctx context.Context, namespace string) error {
+	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
+	if err == nil && database.Status.ObservedGeneration != database.Generation {
+		err = fmt.Errorf("generation %d is observed, want %d", database.Status.ObservedGeneration, database.Generation)
+	}
+	return err
+}
+
 // isReady tells whether every member of the database answers.
 func isReady(ctx context.Context, namespace string) error {
 	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
