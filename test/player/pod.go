@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/internal/plan"
+	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
 
 const (
@@ -92,8 +93,22 @@ func (p *Player) find(namespace, name string) (*pod, error) {
 	return nil, fmt.Errorf("no pod %s/%s runs here", namespace, name)
 }
 
-// play runs the pod's container again and again, until the pod is deleted.
+// isDatabase tells whether a database server is to run in the pod.
+func (p *pod) isDatabase() bool {
+	return p.object.Labels[v1alpha1.LabelComponent] == v1alpha1.ComponentDatabase && len(p.object.Spec.Containers[0].Ports) > 0
+}
+
+// play runs the pod's container again and again, until the pod is deleted. What isn't
+// a database never starts.
 func (p *pod) play(ctx context.Context) {
+	if !p.isDatabase() {
+		select {
+		case <-ctx.Done():
+		case <-p.leaving:
+			p.remove(ctx)
+		}
+		return
+	}
 	holder, isThere := p.awaitVolume(ctx)
 	if !isThere {
 		p.remove(ctx)
