@@ -35,7 +35,7 @@
 #   TEST_KUBECONFIG              administrator's kubeconfig of the integration tests' cluster
 #   FAULTS_KUBECONFIG            the same for the fault tests
 #   FAULTS_AUDIT_LOG             that cluster's audit log, a JSON object a line
-#   FAULTS_OPERATOR              the operator's binary, built for database servers that the tests play
+#   FAULTS_OPERATOR              the operator's binary
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
 #   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
 #   E2E_FIGURES                  file that the tests add what they measured to
@@ -122,12 +122,10 @@ step_lint() {
 	go vet ./...
 	go vet -tags=realengine,integration,faults,e2e,chaos,examples,readme ./...
 	go vet -tags=successor ./internal/objects/
-	go vet -tags=played ./internal/app/ ./cmd/...
 	in_localcluster go vet -tags=e2e ./...
 	go build -modfile=hack/tools/lint/go.mod -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
 	bin/golangci-lint run --build-tags=successor ./internal/objects/...
-	bin/golangci-lint run --build-tags=played ./internal/app/...
 	in_localcluster ../bin/golangci-lint run --config=../.golangci.yml ./...
 }
 
@@ -171,8 +169,7 @@ step_faults() {
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
 	FAULTS_KUBECONFIG=$(kubeconfig "${name}")
 	FAULTS_AUDIT_LOG=$(audit_log "${name}")
-	go build -tags=played -o bin/database-manager-played ./cmd/database-manager
-	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager-played
+	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager
 	# Most of them wait most of the time.
 	run_tests faults -tags=faults -parallel=8 ./test/faults/...
 }

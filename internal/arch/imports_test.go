@@ -70,7 +70,6 @@ var rules = []rule{
 
 	// Servers in memory, for tests.
 	{pattern: "internal/played", std: pureStd, foreign: []string{}, own: []string{}},
-	{pattern: "internal/played/remote", foreign: []string{}, own: []string{"internal/plan", "internal/dbclient"}},
 
 	// The effects. A client of an engine knows no Kubernetes; the kit knows no
 	// kind of ours.

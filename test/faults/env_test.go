@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
-	"coolops.cn/database-manager/test/player"
 )
 
 // env is the API server under test; TestMain fills it before any test runs.
@@ -33,33 +32,15 @@ type environment struct {
 	auditLog  string
 	kube      kubernetes.Interface
 	resources versioned.Interface
-	// player plays the nodes, and the servers on them.
-	player *player.Player
 }
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fault tests:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
+	var err error
 	if env, err = connect(context.Background()); err != nil {
-		return 0, err
+		fmt.Fprintln(os.Stderr, "fault tests:", err)
+		os.Exit(1)
 	}
-	folder, err := os.MkdirTemp("", "faults")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if env.player, err = player.Start(context.Background(), env.config, 3, folder); err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, env.player.Stop()) }()
-	return m.Run(), nil
+	os.Exit(m.Run())
 }
 
 func connect(ctx context.Context) (environment, error) {

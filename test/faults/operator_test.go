@@ -16,8 +16,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"coolops.cn/database-manager/internal/played/remote"
 )
 
 // operator is a process of the operator's binary, behind a proxy of its own.
@@ -59,7 +57,6 @@ func startOperator(t *testing.T, judge func(request) verdict, flags ...string) *
 	}, flags...)
 	command := exec.Command(env.operator, flags...)
 	command.Stderr = o.log
-	command.Env = append(os.Environ(), remote.SocketVariable+"="+env.player.Socket())
 	// kill waits for the process to be known.
 	o.mu.Lock()
 	err := command.Start()

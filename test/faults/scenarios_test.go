@@ -27,13 +27,13 @@ const memory = "96Mi"
 func scenarios() []scenario {
 	return []scenario{
 		{"a database with storage", []step{
-			{"create", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isReady},
+			{"create", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isObserved},
 			{"change", changeDatabase, isStatefulSetChanged},
 			{"delete", deleteDatabase, hasNoWorkload},
-			{"create again", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isReady},
+			{"create again", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isObserved},
 		}},
 		{"a database without storage", []step{
-			{"create", createDatabase(nil), isReady},
+			{"create", createDatabase(nil), isObserved},
 			{"change", changeDatabase, isDeploymentChanged},
 			{"delete", deleteDatabase, hasNoWorkload},
 		}},
@@ -74,17 +74,30 @@ func deleteDatabase(t *testing.T, namespace string) {
 	}
 }
 
-// isReady tells whether every member of the database answers.
-func isReady(ctx context.Context, namespace string) error {
+// isObserved tells whether the status is one of the spec as it is.
+func isObserved(ctx context.Context, namespace string) error {
+	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if database.Status.ObservedGeneration != database.Generation || len(database.Status.Conditions) == 0 {
+		return fmt.Errorf("generation %d is observed, want %d", database.Status.ObservedGeneration, database.Generation)
+	}
+	return nil
+}
+
+// isUnschedulable tells whether the status is that of a database whose pod no
+// node takes: the end of what can happen to one where there are no nodes.
+func isUnschedulable(ctx context.Context, namespace string) error {
 	database, err := env.resources.CoolopsV1alpha1().DatabaseManagers(namespace).Get(ctx, "orders", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	ready := meta.FindStatusCondition(database.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != database.Generation {
-		return fmt.Errorf("at generation %d the condition Ready is %+v", database.Generation, ready)
+	if ready == nil || ready.Reason != v1alpha1.ReasonPodUnschedulable {
+		return fmt.Errorf("the condition Ready is %+v, want the reason %s", ready, v1alpha1.ReasonPodUnschedulable)
 	}
-	return nil
+	return isObserved(ctx, namespace)
 }
 
 func isStatefulSetChanged(ctx context.Context, namespace string) error {
@@ -92,7 +105,7 @@ func isStatefulSetChanged(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(hasMemory(set.Spec.Template), isReady(ctx, namespace))
+	return errors.Join(hasMemory(set.Spec.Template), isObserved(ctx, namespace))
 }
 
 func isDeploymentChanged(ctx context.Context, namespace string) error {
@@ -100,7 +113,7 @@ func isDeploymentChanged(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(hasMemory(deployment.Spec.Template), isReady(ctx, namespace))
+	return errors.Join(hasMemory(deployment.Spec.Template), isObserved(ctx, namespace))
 }
 
 func hasMemory(template corev1.PodTemplateSpec) error {

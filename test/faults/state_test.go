@@ -6,7 +6,6 @@ package faults
 
 import (
 	"encoding/json"
-	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,15 +83,6 @@ func mask(t *testing.T, object *unstructured.Unstructured, namespace string) str
 		{"metadata", "annotations", v1alpha1.AnnotationIntentHash}, // it covers the owner's UID
 	} {
 		unstructured.RemoveNestedField(object.Object, path...)
-	}
-	// What the volumes' controller notes depends on who saw the claim first.
-	if annotations, _, _ := unstructured.NestedMap(object.Object, "metadata", "annotations"); annotations != nil {
-		maps.DeleteFunc(annotations, func(key string, _ any) bool {
-			return strings.HasPrefix(key, "pv.kubernetes.io/") || strings.HasPrefix(key, "volume.")
-		})
-		if err := unstructured.SetNestedMap(object.Object, annotations, "metadata", "annotations"); err != nil {
-			t.Fatal(err)
-		}
 	}
 	if data, isSecret := object.Object["data"].(map[string]any); isSecret && object.GetKind() == "Secret" {
 		for key := range data {

@@ -30,7 +30,7 @@ func TestWhatHappensWhileTheWatchesAreCutIsSeenAfterwards(t *testing.T) {
 	// The last that is to be said of the database: nothing is underway then, and
 	// no write either.
 	eventually(t, stepBound, "a Foo and a database", func(ctx context.Context) error {
-		return errors.Join(hasReplicas(2)(ctx, namespace), isReady(ctx, namespace))
+		return errors.Join(hasReplicas(2)(ctx, namespace), isUnschedulable(ctx, namespace))
 	})
 	awaitCalm(t, o)
 	before, cut := deploymentUID(t, namespace), time.Now()
