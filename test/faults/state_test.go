@@ -37,8 +37,8 @@ var (
 	// deployed is the name of a Deployment's pod; address is a Service's; moment a point
 	// in time.
 	deployed = regexp.MustCompile(`db-[0-9a-z]{6,10}-[0-9a-z]{5}\b`)
-	address = regexp.MustCompile(`10\.96\.\d+\.\d+`)
-	moment  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	address  = regexp.MustCompile(`10\.96\.\d+\.\d+`)
+	moment   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 // stateOf returns what a namespace holds, by kind and name, without what differs
