@@ -35,6 +35,8 @@ type environment struct {
 	resources versioned.Interface
 	// player plays the nodes, and the servers on them.
 	player *player.Player
+	// tally is what was tried.
+	tally *tally
 }
 
 func TestMain(m *testing.M) {
@@ -59,7 +61,10 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, env.player.Stop()) }()
-	return m.Run(), nil
+	env.tally = &tally{}
+	code = m.Run()
+	fmt.Print(env.tally)
+	return code, nil
 }
 
 func connect(ctx context.Context) (environment, error) {

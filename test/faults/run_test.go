@@ -220,6 +220,7 @@ func TestOneFaultAtEachWrite(t *testing.T) {
 					for _, fault := range faultsOf(s) {
 						t.Run(written.String()+" "+string(fault), func(t *testing.T) {
 							t.Parallel()
+							env.tally.tried(t, s.name, len(want.writes))
 							p := &plan{write: written, fault: fault}
 							got := s.run(t, p)
 							compare(t, s, want, got)

@@ -39,17 +39,20 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 				for _, resource := range watched() {
 					t.Run(resource+" are seen late", func(t *testing.T) {
 						t.Parallel()
+						env.tally.tried(t, s.name, len(want.writes))
 						g := &staging{scenario: s, namespace: newNamespace(t), sees: &view{resource: resource, lag: lagTime}}
 						compare(t, s, want, g.run(t, nil))
 					})
 					t.Run("not every state of "+resource+" is seen", func(t *testing.T) {
 						t.Parallel()
+						env.tally.tried(t, s.name, len(want.writes))
 						g := &staging{scenario: s, namespace: newNamespace(t), sees: &view{resource: resource, merges: true}}
 						compare(t, s, want, g.run(t, nil))
 					})
 					for i := range s.steps {
 						t.Run(fmt.Sprintf("%s aren't seen in step %d", resource, i), func(t *testing.T) {
 							t.Parallel()
+							env.tally.tried(t, s.name, len(want.writes))
 							s.runStalled(t, want, resource, i)
 						})
 					}
@@ -57,6 +60,7 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 				for i := range s.steps {
 					t.Run(fmt.Sprintf("it begins again with what was before step %d", i), func(t *testing.T) {
 						t.Parallel()
+						env.tally.tried(t, s.name, len(want.writes))
 						s.runInThePast(t, want, i)
 					})
 				}
