@@ -283,9 +283,7 @@ func databaseScenarios(engine v1alpha1.DatabaseType) []scenario {
 // the servers that are played do what the scenarios ask for.
 func TestPlayedDatabasesAreLedThroughTheirLives(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []v1alpha1.DatabaseType{
-		v1alpha1.DatabaseTypeMySQL, v1alpha1.DatabaseTypeMariaDB, v1alpha1.DatabaseTypePostgreSQL, v1alpha1.DatabaseTypeRedis, v1alpha1.DatabaseTypeValkey,
-	} {
+	for _, engine := range everyEngine() {
 		for _, s := range databaseScenarios(engine) {
 			t.Run(fmt.Sprintf("%s/%s", engine, s.name), func(t *testing.T) {
 				t.Parallel()

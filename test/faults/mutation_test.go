@@ -149,9 +149,7 @@ func enginesToMutate() []v1alpha1.DatabaseType {
 	if os.Getenv("FAULTS_FULL") == "" {
 		return []v1alpha1.DatabaseType{v1alpha1.DatabaseTypePostgreSQL}
 	}
-	return []v1alpha1.DatabaseType{
-		v1alpha1.DatabaseTypeMySQL, v1alpha1.DatabaseTypeMariaDB, v1alpha1.DatabaseTypePostgreSQL, v1alpha1.DatabaseTypeRedis, v1alpha1.DatabaseTypeValkey,
-	}
+	return everyEngine()
 }
 
 func numberFrom(t *testing.T, name string, otherwise uint64) uint64 {

@@ -5,9 +5,13 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +28,42 @@ import (
 // memory is what the scenarios change resources to.
 const memory = "96Mi"
 
+// scenarios are all that are played: those below, and of each engine all that it
+// has, if FAULTS_FULL is set, or else one, which FAULTS_SEED chooses.
 func scenarios() []scenario {
+	all := ownScenarios()
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("FAULTS_SEED"), "0"), 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("FAULTS_SEED is %q, and no number", os.Getenv("FAULTS_SEED")))
+	}
+	for i, engine := range everyEngine() {
+		of := databaseScenarios(engine)
+		for j := range of {
+			of[j].name = string(engine) + ": " + of[j].name
+		}
+		if os.Getenv("FAULTS_FULL") == "" {
+			of = of[(seed+uint64(i))%uint64(len(of)):][:1]
+		}
+		all = append(all, of...)
+	}
+	return all
+}
+
+// everyEngine lists the engines, or those that FAULTS_ENGINES names.
+func everyEngine() []v1alpha1.DatabaseType {
+	if named := os.Getenv("FAULTS_ENGINES"); named != "" {
+		var engines []v1alpha1.DatabaseType
+		for name := range strings.FieldsSeq(named) {
+			engines = append(engines, v1alpha1.DatabaseType(name))
+		}
+		return engines
+	}
+	return []v1alpha1.DatabaseType{
+		v1alpha1.DatabaseTypeMySQL, v1alpha1.DatabaseTypeMariaDB, v1alpha1.DatabaseTypePostgreSQL, v1alpha1.DatabaseTypeRedis, v1alpha1.DatabaseTypeValkey,
+	}
+}
+
+func ownScenarios() []scenario {
 	return []scenario{
 		{"a database with storage", []step{
 			{"create", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isReady},
