@@ -24,13 +24,13 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 		return true
 	}
 	plan.IsRolling = snapshot.workloadRolls()
-	for _, member := range snapshot.inRollingOrder(desired.Topology.Topology) {
+	for _, member := range snapshot.inRollingOrder(desired) {
 		why := snapshot.outdated(member)
 		if why == "" {
 			continue
 		}
 		plan.IsRolling = true
-		if snapshot.waitsForOthers(member, desired.Topology) {
+		if !snapshot.bringsThePassword(member, desired) && snapshot.waitsForOthers(member, desired.Topology) {
 			return true
 		}
 		// One that is already leaving makes room by itself.
@@ -44,12 +44,14 @@ func rollMember(plan *Plan, snapshot Snapshot, desired Desired) bool {
 
 // inRollingOrder are the members in the order in which they are replaced: the
 // replicas, those that don't answer, which nobody misses, before others, and the
-// primary last.
-func (s Snapshot) inRollingOrder(topology Topology) []Member {
+// primary last, unless it is what lets the operator in to the others.
+func (s Snapshot) inRollingOrder(desired Desired) []Member {
 	ordered := slices.Clone(s.Members)
 	rank := func(member Member) int {
 		switch {
-		case member.Pod.Name == topology.Primary:
+		case s.bringsThePassword(member, desired):
+			return -1
+		case member.Pod.Name == desired.Topology.Primary:
 			return 2
 		case !member.Probe.Answers:
 			return 0
@@ -129,6 +131,14 @@ func (s Snapshot) canTakeLesserLimits(member Member) bool {
 func (s Snapshot) hasFormerPassword(member Member) bool {
 	secret := s.Objects[Ref{Kind: KindSecret, Name: AdminSecretName(s.Database.Spec.DeploymentName)}]
 	return secret != nil && member.Pod.CreationTimestamp.Time.Before(issuedAt(secret))
+}
+
+// bringsThePassword tells whether a member is the primary that sets the operator's new
+// password for all, where replicas have their accounts from it: until it has started
+// again nobody answers the operator, so that it hands over to none, and a replica that
+// is started before it goes on as it was.
+func (s Snapshot) bringsThePassword(member Member, desired Desired) bool {
+	return desired.CopiesAccounts && member.Pod.Name == desired.Topology.Primary && !member.Probe.Answers && s.hasFormerPassword(member)
 }
 
 // workloadRolls tells whether the workload was changed, and its controller

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,6 +106,66 @@ func TestLesserLimitsAreThePrimarysFirst(t *testing.T) {
 			}
 			if next.topology.Primary != "db-0" || next.topology.IsHandingOver {
 				t.Errorf("the primary is succeeded: %+v", next.topology)
+			}
+		})
+	}
+}
+
+// Without the operator's password nobody can be asked who could take the primary's
+// place. Where the replicas have their accounts from the primary, it is started again
+// first, and stays what it is; elsewhere it is the last.
+func TestTheOperatorsNewPasswordComesFromThePrimary(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		copies bool
+		newer  []int // who was started with the new Secret
+		lets   []int // who lets the operator in
+		want   string
+	}{
+		"the primary first, where it brings the password":     {true, nil, nil, "db-1"},
+		"also past a replica that was started before it":      {true, []int{0}, nil, "db-1"},
+		"and then the replicas, one by one":                   {true, []int{1}, []int{1}, "db-0"},
+		"nobody, while the first of them isn't back":          {true, []int{0, 1}, []int{1}, ""},
+		"the second":                                          {true, []int{0, 1}, []int{0, 1}, "db-2"},
+		"the primary, which hasn't said yet that it has it":   {true, []int{1}, nil, ""},
+		"a replica first, where each has accounts of its own": {false, nil, nil, "db-0"},
+		"and then the other one":                              {false, []int{0}, []int{0}, "db-2"},
+		"and the primary last":                                {false, []int{0, 2}, []int{0, 2}, "db-1"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			b := threeMembers(1)
+			topology := Topology{
+				State: TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-1", Holder: "volume-1",
+				Members: []TopologyMember{{"db-0", "volume-0"}, {"db-2", "volume-2"}}, Required: 1,
+			}
+			b.withTopology(topology)
+			secret := asObject(b.Database, aSecret("db-admin", false))
+			secret.SetCreationTimestamp(metav1.NewTime(noon()))
+			b.with(KindSecret, secret)
+			roles := map[string]v1alpha1.MemberRole{}
+			for i := range b.Members {
+				b.Members[i].Pod.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
+				if slices.Contains(row.newer, i) {
+					b.Members[i].Pod.CreationTimestamp = metav1.NewTime(noon().Add(time.Second))
+				}
+				if slices.Contains(row.lets, i) {
+					roles[b.Members[i].Pod.Name] = v1alpha1.MemberRoleReplica
+				} else {
+					silent(&b.Members[i])
+				}
+			}
+			wanted := desired(b)
+			wanted.CopiesAccounts = row.copies
+			wanted.Topology = TopologyStep{Topology: topology, move: move{roles: roles}}
+			var plan Plan
+			rollMember(&plan, b.build(), wanted)
+			got := ""
+			for _, action := range plan.Actions {
+				if evict, isEvict := action.(Evict); isEvict {
+					got += evict.Pod
+				}
+			}
+			if got != row.want {
+				t.Errorf("replaced is %q, want %q", got, row.want)
 			}
 		})
 	}

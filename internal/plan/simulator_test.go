@@ -22,9 +22,7 @@ import (
 // and executed, networks that are cut, volumes that are lost, an operator that sees
 // late and dies. The decisions are the real ones. What must never happen is looked
 // for after each step; what has to come about in the end, once the faults stop.
-//
-// A commit is a letter, and the data of a server are the letters in its order: so
-// two positions compare as the beginnings of each other.
+// Package played has the servers.
 
 // playedEngine is how one engine replicates, as far as the decisions see it.
 type playedEngine struct {
@@ -78,9 +76,8 @@ type simulation struct {
 	letters       int
 	// acknowledged is the longest history whose every commit a client heard of.
 	acknowledged string
-	// isEstablished is true once the topology has said that commits are safe.
-	trace  []string
-	states map[uint64]struct{}
+	trace        []string
+	states       map[uint64]struct{}
 }
 
 const simulatedStem = "db-"

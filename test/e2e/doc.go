@@ -16,6 +16,8 @@
 //	                "localcluster --name e2e"
 //	E2E_FULL        set to lead every engine through its whole life, and not
 //	                only the first of them; make e2e-full sets it
+//	E2E_ENGINES     names of engines, for the tests that lead them all through
+//	                something at once with E2E_FULL: all, unless it is set
 //
 // The operator has to log as much as it can (DATABASE_MANAGER_V=8), because what
 // it logs is searched for passwords. Afterwards, test/e2e/rights compares what

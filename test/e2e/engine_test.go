@@ -7,6 +7,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coolops.cn/database-manager/internal/engine/catalog"
@@ -128,10 +129,12 @@ func anyEngine() engine { return allEngines()[0] }
 // enginesOnce are those that a test looks at which costs much: one, unless all
 // is to be tested.
 func enginesOnce() []engine {
-	if env.isFull {
-		return allEngines()
+	engines := allEngines()
+	if !env.isFull {
+		return engines[:1]
 	}
-	return allEngines()[:1]
+	isNamed := func(e engine) bool { return len(env.engines) == 0 || slices.Contains(env.engines, string(e.name)) }
+	return slices.DeleteFunc(engines, func(e engine) bool { return !isNamed(e) })
 }
 
 func keyValue(name v1alpha1.DatabaseType, program string) engine {

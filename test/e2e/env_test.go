@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ type environment struct {
 	dynamic   dynamic.Interface
 	// isFull is true if all is to be tested, and not what CI has time for.
 	isFull bool
+	// engines are the names of those that are tested fully; none stands for all.
+	engines []string
 	// auditLog is the path of the API server's audit log.
 	auditLog string
 	// figures is the path of the file that measurements are added to.
@@ -67,7 +70,7 @@ func connect(ctx context.Context, kubeconfig string) (environment, error) {
 	}
 	config.QPS = -1 // the API server has fairness of its own
 	e := environment{
-		config: config, isFull: os.Getenv("E2E_FULL") != "", auditLog: os.Getenv("E2E_AUDIT_LOG"), figures: os.Getenv("E2E_FIGURES"),
+		config: config, isFull: os.Getenv("E2E_FULL") != "", engines: strings.Fields(os.Getenv("E2E_ENGINES")), auditLog: os.Getenv("E2E_AUDIT_LOG"), figures: os.Getenv("E2E_FIGURES"),
 		nextImage: os.Getenv("E2E_NEXT_IMAGE"), localcluster: os.Getenv("E2E_LOCALCLUSTER"),
 	}
 	if e.auditLog == "" || e.figures == "" || e.nextImage == "" || e.localcluster == "" {
