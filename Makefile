@@ -57,6 +57,14 @@ test-integration: ## tests against a real API server, without nodes
 test-faults: ## operators that are killed around each write, lose their lease, and rest, on a real API server
 	@hack/test.sh faults
 
+.PHONY: faults-quick
+faults-quick: ## the same on all scenarios of each engine, with one of many plans (15 minutes; SEED=…)
+	@hack/test.sh faults-quick
+
+.PHONY: faults
+faults: ## every write of every scenario broken in every way (hours; SEED=…)
+	@hack/test.sh faults-full
+
 .PHONY: examples
 examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one)
 	@SHOW=1 hack/test.sh examples

@@ -21,6 +21,8 @@
 # These run only where they are named:
 #
 #   engines-full as engines, with every version and every password that is tried
+#   faults-quick as faults, with all scenarios of each engine and one of many plans (15 minutes)
+#   faults-full  as faults, with all plans (hours); SEED repeats another run's pairs of changes
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
 #   chaos        FAULTS faults at random (20), and a quarter of that of planned changes, to
 #                three members of ENGINE (redis), while a
@@ -36,6 +38,11 @@
 #   FAULTS_KUBECONFIG            the same for the fault tests
 #   FAULTS_AUDIT_LOG             that cluster's audit log, a JSON object a line
 #   FAULTS_OPERATOR              the operator's binary, built for database servers that the tests play
+#   FAULTS_RESTART               command that kills that cluster's control plane, keeps it away for 3 s, and returns
+#                                when it is back on the same data and port
+#   FAULTS_TABLE                 file that the table of what was tried is written to
+#   FAULTS_FULL, FAULTS_SHARE, FAULTS_PAIRS, FAULTS_DISTURBANCES, FAULTS_SEED
+#                                how much of it is tried: see test/faults/doc.go
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
 #   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
 #   E2E_FIGURES                  file that the tests add what they measured to
@@ -58,7 +65,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly all=(build verify lint unit simulate engines integration faults examples localcluster e2e readme)
-readonly others=(engines-full e2e-full chaos)
+readonly others=(engines-full faults-quick faults-full e2e-full chaos)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -165,17 +172,35 @@ step_integration() {
 	run_tests integration -race -tags=integration ./test/integration/...
 }
 
-step_faults() {
-	local name=test-faults-${id}
+# run_faults NAME ARGUMENTS… breaks writes on a control plane without nodes, and
+# prints what was tried.
+run_faults() {
+	local name=test-faults-${id} which=$1
+	shift
 	cluster_up "${name}" --control-plane-only --audit-log
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
 	FAULTS_KUBECONFIG=$(kubeconfig "${name}")
 	FAULTS_AUDIT_LOG=$(audit_log "${name}")
 	go build -tags=played -o bin/database-manager-played ./cmd/database-manager
 	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager-played
+	export FAULTS_RESTART="${PWD}/bin/localcluster --name ${name} restart --kill --down-for 3s"
+	export FAULTS_TABLE=${results}/${which}.txt
+	echo "what is tried: FAULTS_SEED=${FAULTS_SEED} FAULTS_SHARE=${FAULTS_SHARE}"
 	# Most of them wait most of the time.
-	run_tests faults -tags=faults -parallel=8 ./test/faults/...
+	run_tests "${which}" -tags=faults -parallel=8 "$@" ./test/faults/... || {
+		[[ ! -e ${FAULTS_TABLE} ]] || cat "${FAULTS_TABLE}"
+		return 1
+	}
+	cat "${FAULTS_TABLE}"
 }
+
+# The commit chooses one scenario of each engine, and of its plans some.
+step_faults() {
+	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=8 run_faults faults
+}
+
+step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }
+step_faults-full() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=1 FAULTS_PAIRS=200 FAULTS_DISTURBANCES=4 run_faults faults-full -timeout=24h; }
 
 step_examples() {
 	# The first README shows curl; the race detector needs a C compiler.

@@ -73,13 +73,13 @@ type Orders struct {
 	MayBePrimary bool
 	// Clone is a wish that it give up its data; empty if there is none.
 	Clone string
-	// MayJoin lets one without data start with nothing, if it copies all from whom it
-	// follows.
-	MayJoin bool
+	// MayMake lets one without data make a database, MayJoin start with nothing, if it
+	// copies all from whom it follows.
+	MayMake, MayJoin bool
 }
 
-// Start does what a boot script does. One that has no data, and may not start
-// without, stays down, and waits for CopyData.
+// Start does what a boot script does. One that has no data, and may neither make
+// them nor start without, stays down, and waits for CopyData.
 func (g *Group) Start(server *Server, orders Orders) {
 	g.made++
 	server.Run, server.IsUp, server.IsApart = g.made, false, false
@@ -97,8 +97,8 @@ func (g *Group) Start(server *Server, orders Orders) {
 		}
 		return
 	}
-	if g.Kind.CopiesAll && orders.MayJoin {
-		server.IsUp, server.HasData, server.Data, server.Executed, server.IsPrimary, server.Source, server.IsUnknown = true, true, "", 0, false, "", true
+	if orders.MayMake || g.Kind.CopiesAll && orders.MayJoin {
+		server.IsUp, server.HasData, server.Data, server.Executed, server.IsPrimary, server.Source, server.IsUnknown = true, true, "", 0, false, "", !orders.MayMake
 		server.Cloned = cmp.Or(server.Told, server.Cloned)
 	}
 }

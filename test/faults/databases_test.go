@@ -224,6 +224,7 @@ func hasNoVolume(ctx context.Context, namespace string) error {
 // that isn't named makes it.
 func databaseScenarios(engine v1alpha1.DatabaseType) []scenario {
 	one, three := createMembers(engine, 1), createMembers(engine, 3)
+	madeOfOne, madeOfThree := step{"create", one, areMembers(1, "db-0")}, step{"create", three, areMembers(3, "db-0")}
 	tuned := tuningOf(engine)
 	onVersion := func(version string) func(*v1alpha1.DatabaseManagerSpec) {
 		return func(spec *v1alpha1.DatabaseManagerSpec) { spec.Version = version }
@@ -232,49 +233,49 @@ func databaseScenarios(engine v1alpha1.DatabaseType) []scenario {
 		spec.Storage.Retention = &v1alpha1.StorageRetention{WhenDeleted: v1alpha1.RetentionPolicyDelete}
 	}
 	scenarios := []scenario{
-		{"three members are made", []step{{"create", three, areMembers(3, "db-0")}}},
-		{"a parameter changes live", []step{{"create", one, areMembers(1, "db-0")}, {"change", patchDatabase(`{"spec":{"config":{` + tuned.live + `}}}`), isTuned(1)}}},
-		{"a parameter takes a restart", []step{{"create", three, areMembers(3, "db-0")}, {"change", patchDatabase(`{"spec":{"config":{` + tuned.fixed + `}}}`), isTuned(3)}}},
-		{"the volume grows", []step{{"create", one, areMembers(1, "db-0")}, {"grow", patchDatabase(`{"spec":{"storage":{"size":"128Mi"}}}`), hasRoom("128Mi")}}},
-		{"the password is rotated", []step{{"create", three, areMembers(3, "db-0")}, {"rotate", rotate, areMembers(3, "db-0")}}},
-		{"it goes with its volumes", []step{{"create", createMembers(engine, 1, deletesVolumes), areMembers(1, "db-0")}, {"delete", deleteDatabase, hasNoVolume}}},
+		{"three members are made", []step{madeOfThree}, 0},
+		{"a parameter changes live", []step{madeOfOne, {"change", patchDatabase(`{"spec":{"config":{` + tuned.live + `}}}`), isTuned(1)}}, 1},
+		{"a parameter takes a restart", []step{madeOfThree, {"change", patchDatabase(`{"spec":{"config":{` + tuned.fixed + `}}}`), isTuned(3)}}, 1},
+		{"the volume grows", []step{madeOfOne, {"grow", patchDatabase(`{"spec":{"storage":{"size":"128Mi"}}}`), hasRoom("128Mi")}}, 1},
+		{"the password is rotated", []step{madeOfThree, {"rotate", rotate, areMembers(3, "db-0")}}, 1},
+		{"it goes with its volumes", []step{{"create", createMembers(engine, 1, deletesVolumes), areMembers(1, "db-0")}, {"delete", deleteDatabase, hasNoVolume}}, 0},
 		{"it is deleted and made again", []step{
-			{"create", three, areMembers(3, "db-0")}, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
+			madeOfThree, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
 			{"delete", deleteDatabase, hasNoWorkload}, {"create again", three, areMembers(3, "db-2")},
-		}},
+		}, 2},
 		{"it is suspended", []step{
-			{"create", one, areMembers(1, "db-0")}, {"suspend", patchDatabase(`{"spec":{"suspend":true,"config":{` + tuned.live + `}}}`), says(v1alpha1.ReasonSuspended)},
+			madeOfOne, {"suspend", patchDatabase(`{"spec":{"suspend":true,"config":{` + tuned.live + `}}}`), says(v1alpha1.ReasonSuspended)},
 			{"go on", patchDatabase(`{"spec":{"suspend":null}}`), isTuned(1)},
-		}},
+		}, 1},
 		{"it is shut down", []step{
-			{"create", three, areMembers(3, "db-0")}, {"shut down", patchDatabase(`{"spec":{"shutdown":true}}`), says(v1alpha1.ReasonShutDown)},
+			madeOfThree, {"shut down", patchDatabase(`{"spec":{"shutdown":true}}`), says(v1alpha1.ReasonShutDown)},
 			{"start", patchDatabase(`{"spec":{"shutdown":null}}`), areMembers(3, "db-0")},
-		}},
+		}, 1},
 		{"a name is taken", []step{
 			{"take it", takeName, func(context.Context, string) error { return nil }},
 			{"create", one, says(v1alpha1.ReasonConflict)}, {"free it", freeName, areMembers(1, "db-0")},
-		}},
-		{"it is scaled up", []step{{"create", one, areMembers(1, "db-0")}, {"scale", patchDatabase(`{"spec":{"replicas":3}}`), areMembers(3, "db-0")}}},
+		}, 0},
+		{"it is scaled up", []step{madeOfOne, {"scale", patchDatabase(`{"spec":{"replicas":3}}`), areMembers(3, "db-0")}}, 1},
 		{"it is scaled down past its primary", []step{
-			{"create", three, areMembers(3, "db-0")}, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
+			madeOfThree, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
 			{"scale", patchDatabase(`{"spec":{"replicas":1}}`), areMembers(1, "db-0")},
-		}},
+		}, 2},
 		{"it is scaled down and up at once", []step{
-			{"create", three, areMembers(3, "db-0")},
+			madeOfThree,
 			{"scale", func(t *testing.T, namespace string) {
 				t.Helper()
 				patchDatabase(`{"spec":{"replicas":1}}`)(t, namespace)
 				patchDatabase(`{"spec":{"replicas":3}}`)(t, namespace)
 			}, areMembers(3, "db-0")},
-		}},
-		{"it is switched over", []step{{"create", three, areMembers(3, "db-0")}, {"switch over", switchOver("db-1"), areMembers(3, "db-1")}}},
-		{"its primary is killed", []step{{"create", three, areMembers(3, "db-0")}, {"kill", killServer("db-0"), areMembers(3, "")}}},
+		}, 1},
+		{"it is switched over", []step{madeOfThree, {"switch over", switchOver("db-1"), areMembers(3, "db-1")}}, 1},
+		{"its primary is killed", []step{madeOfThree, {"kill", killServer("db-0"), areMembers(3, "")}}, 1},
 	}
 	if tuned.older != tuned.newer {
 		scenarios = append(scenarios, scenario{"it gets another version", []step{
 			{"create", createMembers(engine, 3, onVersion(tuned.older)), areMembers(3, "db-0")},
 			{"upgrade", patchDatabase(fmt.Sprintf(`{"spec":{"version":%q}}`, tuned.newer)), hasVersion(3, tuned.newer)},
-		}})
+		}, 1})
 	}
 	return scenarios
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,8 +36,16 @@ type environment struct {
 	resources versioned.Interface
 	// player plays the nodes, and the servers on them.
 	player *player.Player
-	// tally is what was tried.
+	// isFull is true if all scenarios are played, and not what CI has time for.
+	isFull bool
+	// seed chooses what is played of all that there is: of share plans one, so many
+	// pairs of mutations, and each disturbance of leaders so often.
+	seed, share, pairs, disturbances uint64
+	// restart is a command that kills the control plane, and returns when it is back.
+	restart string
+	// tally is what was tried, and table the path of the file that it is written to.
 	tally *tally
+	table string
 }
 
 func TestMain(m *testing.M) {
@@ -63,21 +72,35 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { err = errors.Join(err, env.player.Stop()) }()
 	env.tally = &tally{}
 	code = m.Run()
-	fmt.Print(env.tally)
-	return code, nil
+	return code, os.WriteFile(env.table, []byte(env.tally.String()), 0o644)
 }
 
 func connect(ctx context.Context) (environment, error) {
-	kubeconfig, operator, auditLog := os.Getenv("FAULTS_KUBECONFIG"), os.Getenv("FAULTS_OPERATOR"), os.Getenv("FAULTS_AUDIT_LOG")
-	if kubeconfig == "" || operator == "" || auditLog == "" {
-		return environment{}, errors.New("FAULTS_KUBECONFIG, FAULTS_OPERATOR and FAULTS_AUDIT_LOG are not all set: run make test-faults")
+	kubeconfig, operator, auditLog, table := os.Getenv("FAULTS_KUBECONFIG"), os.Getenv("FAULTS_OPERATOR"), os.Getenv("FAULTS_AUDIT_LOG"), os.Getenv("FAULTS_TABLE")
+	if kubeconfig == "" || operator == "" || auditLog == "" || table == "" {
+		return environment{}, errors.New("FAULTS_KUBECONFIG, FAULTS_OPERATOR, FAULTS_AUDIT_LOG and FAULTS_TABLE are not all set: run make test-faults")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return environment{}, fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
 	}
 	config.QPS = -1 // the API server has fairness of its own
-	e := environment{config: config, operator: operator, auditLog: auditLog}
+	e := environment{config: config, operator: operator, auditLog: auditLog, isFull: os.Getenv("FAULTS_FULL") != "", table: table, restart: os.Getenv("FAULTS_RESTART")}
+	if e.restart == "" {
+		return environment{}, errors.New("FAULTS_RESTART isn't set: run make test-faults")
+	}
+	if e.seed, err = numberFrom("FAULTS_SEED", 1); err != nil {
+		return environment{}, err
+	}
+	if e.share, err = numberFrom("FAULTS_SHARE", 1); err != nil {
+		return environment{}, err
+	}
+	if e.disturbances, err = numberFrom("FAULTS_DISTURBANCES", 1); err != nil {
+		return environment{}, err
+	}
+	if e.pairs, err = numberFrom("FAULTS_PAIRS", 12); err != nil {
+		return environment{}, err
+	}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return environment{}, err
 	}
@@ -88,6 +111,19 @@ func connect(ctx context.Context) (environment, error) {
 		return environment{}, fmt.Errorf("list databases (is config/crds.yaml applied?): %w", err)
 	}
 	return e, nil
+}
+
+// numberFrom reads a number, greater than 0, from a variable.
+func numberFrom(name string, otherwise uint64) (uint64, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise, nil
+	}
+	number, err := strconv.ParseUint(value, 10, 64)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("%s is %q, and no number greater than 0", name, value)
+	}
+	return number, nil
 }
 
 // newNamespace makes a namespace for one plan, which goes with the test.

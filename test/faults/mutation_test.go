@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,20 +98,14 @@ func TestAMutationThatIsTakenBackLeavesNothing(t *testing.T) {
 	}
 }
 
-// pairs is how many pairs of mutations are tried, unless FAULTS_PAIRS says another
-// number.
-const pairs = 12
-
 // TestTwoMutationsLeadToWhatBothAreMadeWith makes two changes, the second while the
 // first is underway, and compares with a database that was made with both. The
 // pairs are chosen at random: FAULTS_SEED repeats them.
 func TestTwoMutationsLeadToWhatBothAreMadeWith(t *testing.T) {
 	t.Parallel()
-	seed := numberFrom(t, "FAULTS_SEED", uint64(time.Now().UnixNano()))
-	t.Logf("FAULTS_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(env.seed, 0))
 	engines := enginesToMutate()
-	for range numberFrom(t, "FAULTS_PAIRS", pairs) {
+	for range env.pairs {
 		engine := engines[random.IntN(len(engines))]
 		all := slices.DeleteFunc(mutations(engine), func(m mutation) bool { return m.isBad })
 		first, second := all[random.IntN(len(all))], all[random.IntN(len(all))]
@@ -144,25 +136,12 @@ func TestTwoMutationsLeadToWhatBothAreMadeWith(t *testing.T) {
 	}
 }
 
-// enginesToMutate are all engines if FAULTS_FULL is set, and else one.
+// enginesToMutate are all engines if all is to be tried, and else one.
 func enginesToMutate() []v1alpha1.DatabaseType {
-	if os.Getenv("FAULTS_FULL") == "" {
+	if !env.isFull {
 		return []v1alpha1.DatabaseType{v1alpha1.DatabaseTypePostgreSQL}
 	}
 	return everyEngine()
-}
-
-func numberFrom(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
-	}
-	number, err := strconv.ParseUint(value, 10, 64)
-	if err != nil {
-		t.Fatalf("%s is %q, and no number", name, value)
-	}
-	return number
 }
 
 func expectSame(t *testing.T, want, got map[string]string) {

@@ -6,6 +6,7 @@ package faults
 
 import (
 	"bytes"
+	"encoding/pem"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +95,9 @@ func startOperatorSeeing(t *testing.T, sees *view, judge func(request) verdict, 
 func (o *operator) kubeconfig(t *testing.T) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: o.server.URL}
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{
+		Server: o.server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.server.Certificate().Raw}),
+	}
 	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
 	config.CurrentContext = "proxy"
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -6,7 +6,7 @@ package faults
 
 import (
 	"fmt"
-	"os"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -153,10 +153,10 @@ func (p *plan) holdsSince() (since time.Time, isHolding bool) {
 // kills tells whether the operator has to be started again.
 func (f fault) kills() bool { return slices.Contains([]fault{killedBefore, killedAfter}, f) }
 
-// faultsOf are the faults that are tried on a scenario: all, if FAULTS_FULL is set.
-func faultsOf(scenario) []fault {
-	if os.Getenv("FAULTS_FULL") != "" {
-		return allFaults()
-	}
-	return []fault{killedBefore, killedAfter}
+// isChosen tells whether a plan is one of those that are played: all of them, or one
+// of FAULTS_SHARE, which FAULTS_SEED chooses.
+func isChosen(plan string) bool {
+	digest := fnv.New64a()
+	_, _ = fmt.Fprintf(digest, "%d %s", env.seed, plan) // it never fails
+	return digest.Sum64()%env.share == 0
 }

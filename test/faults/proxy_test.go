@@ -7,10 +7,13 @@ package faults
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -35,13 +38,17 @@ type request struct {
 	method string
 	path   string
 	query  url.Values
-	// body is what is sent with a deletion: what it may delete.
+	// body is what is sent with a deletion, which says what it may delete; hash is of
+	// what is sent with any write.
 	body []byte
+	hash string
 	// status is that of the API server's answer; 0 if it never came.
 	status int
 }
 
-func (r request) String() string { return fmt.Sprintf("%s %s %d", r.method, r.path, r.status) }
+func (r request) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %d %s", r.method, r.path, r.status, r.hash))
+}
 
 func (r request) isWrite() bool { return r.method != http.MethodGet }
 
@@ -100,8 +107,8 @@ type proxy struct {
 	released chan struct{}
 }
 
-// newProxy starts a proxy that speaks plain HTTP to the operator and, as an
-// administrator, TLS to the API server.
+// newProxy starts a proxy that speaks HTTP/2 over TLS to both, and is an administrator
+// to the API server.
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	transport, err := rest.TransportFor(env.config)
@@ -124,7 +131,10 @@ func newProxy(t *testing.T) *proxy {
 		FlushInterval: -1, // each event of a watch goes on at once
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(forward, w, r) }))
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(forward, w, r) }))
+	p.server.EnableHTTP2 = true
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // operators that are killed break their connections
+	p.server.StartTLS()
 	t.Cleanup(func() {
 		p.server.CloseClientConnections() // watches would never end
 		p.server.Close()
@@ -137,12 +147,17 @@ func (p *proxy) name() string { return p.server.Listener.Addr().String() }
 
 func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Request) {
 	seen := request{at: time.Now(), method: r.Method, path: r.URL.Path, query: r.URL.Query()}
-	if r.Method == http.MethodDelete {
-		var err error
-		if seen.body, err = io.ReadAll(r.Body); err != nil {
+	if seen.isWrite() {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		r.Body = io.NopCloser(bytes.NewReader(seen.body))
+		sum := sha256.Sum256(body)
+		seen.hash = hex.EncodeToString(sum[:6])
+		if r.Method == http.MethodDelete {
+			seen.body = body
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	decided, index := p.record(seen)
 	switch decided {
@@ -175,13 +190,8 @@ func (p *proxy) serve(forward http.Handler, w http.ResponseWriter, r *http.Reque
 		p.refuse(w, index, apierrors.NewInvalid(databaseKind(), "it", nil))
 	case hold:
 		// The operator may have given up by then, and the request is sent all the same.
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
 		<-p.released
 		late := r.Clone(context.WithoutCancel(r.Context()))
-		late.Body = io.NopCloser(bytes.NewReader(body))
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, late)
 		p.answered(index, answer.Code)

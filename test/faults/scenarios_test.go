@@ -5,12 +5,10 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -29,20 +27,16 @@ import (
 const memory = "96Mi"
 
 // scenarios are all that are played: those below, and of each engine all that it
-// has, if FAULTS_FULL is set, or else one, which FAULTS_SEED chooses.
+// has, or else one, which the seed chooses.
 func scenarios() []scenario {
 	all := ownScenarios()
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("FAULTS_SEED"), "0"), 10, 64)
-	if err != nil {
-		panic(fmt.Sprintf("FAULTS_SEED is %q, and no number", os.Getenv("FAULTS_SEED")))
-	}
 	for i, engine := range everyEngine() {
 		of := databaseScenarios(engine)
 		for j := range of {
 			of[j].name = string(engine) + ": " + of[j].name
 		}
-		if os.Getenv("FAULTS_FULL") == "" {
-			of = of[(seed+uint64(i))%uint64(len(of)):][:1]
+		if !env.isFull {
+			of = of[(env.seed+uint64(i))%uint64(len(of)):][:1]
 		}
 		all = append(all, of...)
 	}
@@ -70,17 +64,17 @@ func ownScenarios() []scenario {
 			{"change", changeDatabase, isStatefulSetChanged},
 			{"delete", deleteDatabase, hasNoWorkload},
 			{"create again", createDatabase(&v1alpha1.StorageSpec{Size: resource.MustParse("64Mi")}), isReady},
-		}},
+		}, 0},
 		{"a database without storage", []step{
 			{"create", createDatabase(nil), isReady},
 			{"change", changeDatabase, isDeploymentChanged},
 			{"delete", deleteDatabase, hasNoWorkload},
-		}},
+		}, 0},
 		{"a Foo", []step{
 			{"create", createFoo, hasReplicas(2)},
 			{"change", changeFoo, hasReplicas(3)},
 			{"delete", deleteFoo, hasNoDeployment},
-		}},
+		}, 0},
 	}
 }
 

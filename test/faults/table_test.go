@@ -19,6 +19,8 @@ import (
 type tally struct {
 	mu   sync.Mutex
 	rows map[string]*row
+	// notes are what was measured besides.
+	notes []string
 }
 
 type row struct{ writes, plans, failures int }
@@ -45,6 +47,13 @@ func (a *tally) tried(t *testing.T, scenario string, writes int) {
 	})
 }
 
+// note adds a line to what is said in the end.
+func (a *tally) note(format string, values ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notes = append(a.notes, fmt.Sprintf(format, values...))
+}
+
 // String is a table, with the time that it took in the end.
 func (a *tally) String() string {
 	a.mu.Lock()
@@ -63,6 +72,9 @@ func (a *tally) String() string {
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &own) == nil && syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children) == nil {
 		machine := time.Duration(own.Utime.Nano() + own.Stime.Nano() + children.Utime.Nano() + children.Stime.Nano())
 		fmt.Fprintf(&text, "the tests' and the operators' own time on a processor: %s\n", machine.Round(time.Second))
+	}
+	for _, note := range a.notes {
+		fmt.Fprintln(&text, note)
 	}
 	return text.String()
 }
