@@ -109,13 +109,13 @@
 //		test/integration TestAVolumeGrowsAndTheStatefulSetFollows
 //	casskop #370: a crash after a pod was deleted, and the phase never moves on
 //		never, because nothing is decided from a status
-//		test/faults TestAnOperatorMayDieAroundEachOfItsWrites
+//		test/faults TestOneFaultAtEachWrite
 //		test/integration TestAStatusThatIsDeletedIsWrittenAgain
 //	K8SPXC-896, K8SPXC-897: a crash, and the cluster comes up without TLS
 //		waits for TLS: until then TransportEncrypted is False and says so
 //	K8SPSMDB-578, K8SPSMDB-579: a crash, and one Secret is missing for good
 //		internal/plan TestEachChildThatIsMissingIsMadeAndNoOther
-//		test/faults TestAnOperatorMayDieAroundEachOfItsWrites
+//		test/faults TestOneFaultAtEachWrite
 //	K8SSAND-1023: a crash, a Secret is missing, and pods never start
 //		internal/plan TestEachChildThatIsMissingIsMadeAndNoOther
 //	CNPG #11039: a volume claim was made, the next step failed, and the claim counts as a member
@@ -155,7 +155,7 @@
 //		test/integration TestADatabaseThatWasDeletedWhileTheOperatorWasDownIsGone
 //	CNPG #10989, #11071: something exists that the cache doesn't show, and that is an error for good
 //		internal/kit TestWhatIsInTheWayOfAWrite "one of ours, made a moment ago: it is as good as new"
-//		test/faults TestAnOperatorMayDieAroundEachOfItsWrites
+//		test/faults TestOneFaultAtEachWrite
 //	kuberay #715: pods are counted in a stale cache, and one too many is made
 //		never, because Kubernetes' own controllers make the pods
 //		internal/kit TestAKeyIsBehindUntilItsCacheHasSeenItsLastWrite

@@ -288,7 +288,7 @@ func TestPlayedDatabasesAreLedThroughTheirLives(t *testing.T) {
 		for _, s := range databaseScenarios(engine) {
 			t.Run(fmt.Sprintf("%s/%s", engine, s.name), func(t *testing.T) {
 				t.Parallel()
-				s.run(t, nil)
+				(&staging{scenario: s}).run(t, nil)
 			})
 		}
 	}

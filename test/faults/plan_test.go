@@ -36,28 +36,29 @@ func allFaults() []fault {
 // refusedFor is for how long what is lifted later is refused.
 const refusedFor = 1500 * time.Millisecond
 
-// write is one write of a scenario: the how manyth of its kind.
+// write is one write of a scenario: the how manyth of its kind in a step.
 type write struct {
+	step  int
 	key   string
 	times int
 }
 
-func (w write) String() string { return fmt.Sprintf("%s, the %d.", w.key, w.times) }
+func (w write) String() string { return fmt.Sprintf("step %d, %s, the %d.", w.step, w.key, w.times) }
 
 // keyOf tells writes of one scenario from each other, in whichever namespace.
 func keyOf(r request, namespace string) string {
 	return r.method + " " + strings.ReplaceAll(r.path, namespace, "NAMESPACE")
 }
 
-// writesOf are the writes among requests, each with how often there was one like it
-// before it.
-func writesOf(requests []request, namespace string) []write {
+// writesOf are the writes among the requests of a step, each with how often there was
+// one like it before it.
+func writesOf(step int, requests []request, namespace string) []write {
 	var writes []write
 	times := map[string]int{}
 	for _, r := range requests {
 		if key := keyOf(r, namespace); r.isWork() {
 			times[key]++
-			writes = append(writes, write{key, times[key]})
+			writes = append(writes, write{step, key, times[key]})
 		}
 	}
 	return writes
@@ -69,12 +70,23 @@ type plan struct {
 	fault fault
 
 	mu        sync.Mutex
-	times     map[string]int
+	step      int
+	times     int
 	happened  int
 	firstTime time.Time
 }
 
 func (p *plan) String() string { return fmt.Sprintf("%s: %s", p.write, p.fault) }
+
+// begins tells that a step begins.
+func (p *plan) begins(step int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.step = step
+}
 
 // judge is what decides about the requests of the operator that runs in namespace.
 func (p *plan) judge(namespace string) func(request) verdict {
@@ -84,15 +96,10 @@ func (p *plan) judge(namespace string) func(request) verdict {
 		if p.fault == heldBack && p.happened > 0 && r.isLease() {
 			return conflict // it is cut off from its lease
 		}
-		key := keyOf(r, namespace)
-		if !r.isWork() || key != p.write.key {
+		if !r.isWork() || p.step != p.write.step || keyOf(r, namespace) != p.write.key {
 			return pass
 		}
-		if p.times == nil {
-			p.times = map[string]int{}
-		}
-		p.times[key]++
-		if p.times[key] < p.write.times {
+		if p.times++; p.times < p.write.times {
 			return pass
 		}
 		return p.next()
@@ -155,8 +162,11 @@ func (f fault) kills() bool { return slices.Contains([]fault{killedBefore, kille
 
 // isChosen tells whether a plan is one of those that are played: all of them, or one
 // of FAULTS_SHARE, which FAULTS_SEED chooses.
-func isChosen(plan string) bool {
+func isChosen(plan string) bool { return isOneOf(env.share, plan) }
+
+// isOneOf tells whether a plan is one of so many, by the seed.
+func isOneOf(share uint64, plan string) bool {
 	digest := fnv.New64a()
 	_, _ = fmt.Fprintf(digest, "%d %s", env.seed, plan) // it never fails
-	return digest.Sum64()%env.share == 0
+	return digest.Sum64()%share == 0
 }

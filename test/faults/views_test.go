@@ -34,7 +34,7 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			want := s.run(t, nil)
+			want := referenceFor(t, s)
 			t.Run("at once", func(t *testing.T) {
 				for name, run := range s.views() {
 					if !isChosen(s.name + name) {
@@ -43,7 +43,7 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
 						env.tally.tried(t, s.name, len(s.toBreak(want)))
-						compare(t, s, want, run(t))
+						run(t, want)
 					})
 				}
 			})
@@ -53,28 +53,28 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 
 // views are the runs of a scenario in which the operator sees something else than
 // there is.
-func (s scenario) views() map[string]func(*testing.T) outcome {
-	views := map[string]func(*testing.T) outcome{}
+func (s scenario) views() map[string]func(*testing.T, *reference) {
+	views := map[string]func(*testing.T, *reference){}
 	for _, resource := range watched() {
-		views[resource+" are seen late"] = func(t *testing.T) outcome {
+		views[resource+" are seen late"] = func(t *testing.T, want *reference) {
 			t.Helper()
-			return s.runSeeing(t, &view{resource: resource, lag: lagTime}, nil)
+			s.runSeeing(t, want, &view{resource: resource, lag: lagTime}, nil)
 		}
-		views["not every state of "+resource+" is seen"] = func(t *testing.T) outcome {
+		views["not every state of "+resource+" is seen"] = func(t *testing.T, want *reference) {
 			t.Helper()
-			return s.runSeeing(t, &view{resource: resource, merges: true}, nil)
+			s.runSeeing(t, want, &view{resource: resource, merges: true}, nil)
 		}
 		for step := s.known; step < len(s.steps); step++ {
-			views[fmt.Sprintf("%s aren't seen in step %d", resource, step)] = func(t *testing.T) outcome {
+			views[fmt.Sprintf("%s aren't seen in step %d", resource, step)] = func(t *testing.T, want *reference) {
 				t.Helper()
-				return s.runStalled(t, resource, step)
+				s.runStalled(t, want, resource, step)
 			}
 		}
 	}
 	for step := range s.steps {
-		views[fmt.Sprintf("it begins again with what was before step %d", step)] = func(t *testing.T) outcome {
+		views[fmt.Sprintf("it begins again with what was before step %d", step)] = func(t *testing.T, want *reference) {
 			t.Helper()
-			return s.runInThePast(t, step)
+			s.runInThePast(t, want, step)
 		}
 	}
 	return views
@@ -82,21 +82,22 @@ func (s scenario) views() map[string]func(*testing.T) outcome {
 
 // runSeeing plays the scenario. beside, if there is one, is called before each step,
 // and once it has begun.
-func (s scenario) runSeeing(t *testing.T, sees *view, beside func(g *staging, step int, hasBegun bool)) outcome {
+func (s scenario) runSeeing(t *testing.T, want *reference, sees *view, beside func(g *staging, step int, hasBegun bool)) {
 	t.Helper()
-	g := &staging{scenario: s, namespace: newNamespace(t), sees: sees}
+	g := &staging{scenario: s, sees: sees, want: want}
 	if beside == nil {
-		return g.run(t, nil)
+		g.run(t, nil)
+		return
 	}
-	return g.run(t, func(step int, hasBegun bool) { beside(g, step, hasBegun) })
+	g.run(t, func(step int, hasBegun bool) { beside(g, step, hasBegun) })
 }
 
 // runStalled has nothing of a resource be seen for a while from a step's begin on.
-func (s scenario) runStalled(t *testing.T, resource string, stalled int) outcome {
+func (s scenario) runStalled(t *testing.T, want *reference, resource string, stalled int) {
 	t.Helper()
 	sees := &view{resource: resource}
 	resume := func() {}
-	return s.runSeeing(t, sees, func(_ *staging, step int, hasBegun bool) {
+	s.runSeeing(t, want, sees, func(_ *staging, step int, hasBegun bool) {
 		switch {
 		case step == stalled && !hasBegun:
 			resume = sees.stall()
@@ -109,11 +110,11 @@ func (s scenario) runStalled(t *testing.T, resource string, stalled int) outcome
 
 // runInThePast ends the operator in the middle of a step, and starts another that
 // lists what there was before it.
-func (s scenario) runInThePast(t *testing.T, interrupted int) outcome {
+func (s scenario) runInThePast(t *testing.T, want *reference, interrupted int) {
 	t.Helper()
 	sees := &view{}
 	var version string
-	return s.runSeeing(t, sees, func(g *staging, step int, hasBegun bool) {
+	s.runSeeing(t, want, sees, func(g *staging, step int, hasBegun bool) {
 		if step == interrupted && !hasBegun {
 			version = s.version(t, g.namespace)
 		}
