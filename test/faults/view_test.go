@@ -130,7 +130,7 @@ func (v *view) watch(forward http.Handler, w http.ResponseWriter, r *http.Reques
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	flush(w)
-	events := make(chan json.RawMessage, 10000)
+	events := make(chan arrival, 10000)
 	go func() {
 		defer close(events)
 		decoder := json.NewDecoder(reader)
@@ -139,16 +139,22 @@ func (v *view) watch(forward http.Handler, w http.ResponseWriter, r *http.Reques
 			if decoder.Decode(&event) != nil {
 				return
 			}
-			events <- event
+			events <- arrival{event, time.Now()}
 		}
 	}()
 	v.show(w, r, events)
 	_ = reader.Close() // it never fails
 }
 
+// arrival is an event of a watch, and when it came.
+type arrival struct {
+	event json.RawMessage
+	at    time.Time
+}
+
 // show writes each event when it is to be seen.
-func (v *view) show(w http.ResponseWriter, r *http.Request, events <-chan json.RawMessage) {
-	for event := range events {
+func (v *view) show(w http.ResponseWriter, r *http.Request, events <-chan arrival) {
+	for next := range events {
 		v.mu.Lock()
 		stalled := v.stalled
 		v.mu.Unlock()
@@ -161,11 +167,12 @@ func (v *view) show(w http.ResponseWriter, r *http.Request, events <-chan json.R
 		}
 		if v.lag > 0 {
 			select {
-			case <-time.After(v.lag):
+			case <-time.After(time.Until(next.at.Add(v.lag))):
 			case <-r.Context().Done():
 				return
 			}
 		}
+		event := next.event
 		if v.merges {
 			event = latest(event, events)
 		}
@@ -178,21 +185,21 @@ func (v *view) show(w http.ResponseWriter, r *http.Request, events <-chan json.R
 
 // latest is the last of the events about one object that follow each other within
 // mergeTime. What is about another one, or says more than that it changed, ends it.
-func latest(event json.RawMessage, events <-chan json.RawMessage) json.RawMessage {
+func latest(event json.RawMessage, events <-chan arrival) json.RawMessage {
 	if kindOf(event) != "MODIFIED" {
 		return event
 	}
 	for {
 		select {
 		case next, isOpen := <-events:
-			if !isOpen || kindOf(next) != "MODIFIED" || nameOf(next) != nameOf(event) {
-				// Nothing is lost: both are written as one.
-				if isOpen {
-					return append(append(event, '\n'), next...)
-				}
+			if !isOpen {
 				return event
 			}
-			event = next
+			if kindOf(next.event) != "MODIFIED" || nameOf(next.event) != nameOf(event) {
+				// Nothing is lost: both are written as one.
+				return append(append(event, '\n'), next.event...)
+			}
+			event = next.event
 		case <-time.After(mergeTime):
 			return event
 		}
