@@ -181,7 +181,8 @@ run_faults() {
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
 	FAULTS_KUBECONFIG=$(kubeconfig "${name}")
 	FAULTS_AUDIT_LOG=$(audit_log "${name}")
-	go build -tags=played -o bin/database-manager-played ./cmd/database-manager
+	hack/tools.sh gcc # for the race detector
+	go build -race -tags=played -o bin/database-manager-played ./cmd/database-manager
 	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager-played
 	export FAULTS_RESTART="${PWD}/bin/localcluster --name ${name} restart --kill --down-for 3s"
 	export FAULTS_TABLE=${results}/${which}.txt
@@ -196,7 +197,7 @@ run_faults() {
 
 # The commit chooses one scenario of each engine, and of its plans some.
 step_faults() {
-	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=8 run_faults faults
+	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=16 run_faults faults
 }
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }

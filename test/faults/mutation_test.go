@@ -61,7 +61,7 @@ type mutated struct {
 // makeMutated makes a database of one member, with changes from the first on.
 func makeMutated(t *testing.T, engine v1alpha1.DatabaseType, patches ...string) mutated {
 	t.Helper()
-	env.tally.tried(t, changes, 0)
+	env.tally.tried(t, changes, 0, nil)
 	m := mutated{namespace: newNamespace(t)}
 	m.operator = startOperator(t, nil, "--namespaces="+m.namespace, "--leader-elect=false")
 	createMembers(engine, 1, func(spec *v1alpha1.DatabaseManagerSpec) {

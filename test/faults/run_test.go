@@ -231,7 +231,7 @@ func TestOneFaultAtEachWrite(t *testing.T) {
 						}
 						t.Run(p.String(), func(t *testing.T) {
 							t.Parallel()
-							env.tally.tried(t, s.name, len(writes))
+							env.tally.tried(t, s.name, len(writes), p.hasHappened)
 							(&staging{scenario: s, plan: p, want: want}).run(t, nil)
 							if !p.hasHappened() && want.isSure(written) {
 								t.Error("the write never came")

@@ -42,7 +42,7 @@ func TestAnotherViewLeadsToTheSame(t *testing.T) {
 					}
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						env.tally.tried(t, s.name, len(s.toBreak(want)))
+						env.tally.tried(t, s.name, len(s.toBreak(want)), nil)
 						run(t, want)
 					})
 				}
