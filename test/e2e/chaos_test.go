@@ -50,7 +50,7 @@ func faults() []event {
 		{"cut the primary off", func(c *chaos, t *testing.T) { c.cutOff(t, c.primary(t)) }},
 		{"cut a replica off", func(c *chaos, t *testing.T) { c.cutOff(t, c.anyReplica(t)) }},
 		{"stop a node, and start it", (*chaos).stopNode},
-		{"kill the operator", (*chaos).killOperator},
+		{"kill the operator", func(_ *chaos, t *testing.T) { killOperators(t) }},
 	}
 }
 
@@ -221,19 +221,6 @@ func (c *chaos) stopNode(t *testing.T) {
 		return nil
 	})
 	c.n.awaitPods(t)
-}
-
-func (c *chaos) killOperator(t *testing.T) {
-	t.Helper()
-	pods, err := env.kube.CoreV1().Pods(operatorNamespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range pods.Items {
-		if err := env.kube.CoreV1().Pods(operatorNamespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-			t.Fatalf("delete the operator %s: %v", pod.Name, err)
-		}
-	}
 }
 
 func (c *chaos) switchOver(t *testing.T) {

@@ -79,7 +79,8 @@
 //	                                             integration: TestAnOperatorOfOneNamespaceNeedsRolesOnly
 //	a claim loses its labels                     TestChildrenAreRestoredUnderARunningDatabase,
 //	                                             integration: TestALabelThatIsTakenOffAClaimIsPutBack
-//	an operator that is killed at any write      faults: TestOneFaultAtEachWrite
+//	an operator that is killed at any write      TestAnOperatorMayDieAfterItsWrites,
+//	                                             faults: TestOneFaultAtEachWrite
 //	passwords outside of Secrets                 TestEngines/* (keepsItsSecrets)
 //	who reaches a database                       TestOnlyWhoIsAdmittedReachesADatabase
 //	rights                                       test/e2e/rights

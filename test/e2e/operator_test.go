@@ -205,6 +205,20 @@ func restartOperator(t *testing.T) {
 	waitForOperators(t, int32(len(old)), old)
 }
 
+// killOperators deletes the operators' pods without grace.
+func killOperators(t *testing.T) {
+	t.Helper()
+	pods, err := env.kube.CoreV1().Pods(operatorNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if err := env.kube.CoreV1().Pods(operatorNamespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+			t.Fatalf("delete the operator %s: %v", pod.Name, err)
+		}
+	}
+}
+
 // scaleOperatorBack also works once the test has ended.
 func scaleOperatorBack(t *testing.T, replicas int32) {
 	t.Helper()

@@ -133,7 +133,9 @@ func newProxy(t *testing.T) *proxy {
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(forward, w, r) }))
 	p.server.EnableHTTP2 = true
-	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // operators that are killed break their connections
+	// Operators that are killed break their connections, and so does a control plane.
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	forward.ErrorLog = p.server.Config.ErrorLog
 	p.server.StartTLS()
 	t.Cleanup(func() {
 		p.server.CloseClientConnections() // watches would never end

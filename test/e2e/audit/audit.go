@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -77,10 +78,17 @@ func (e Entry) LacksRight() bool {
 
 // Read returns a user's requests out of a log, each once: as it was answered, or
 // as it was begun where the answer goes on, as that of a watch does.
-func Read(path, username string) ([]Entry, error) {
+func Read(path, username string) ([]Entry, error) { return ReadFrom(path, username, 0) }
+
+// ReadFrom is Read without what stands in the first offset bytes of the log, which
+// was so long once.
+func ReadFrom(path, username string, offset int64) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(fmt.Errorf("seek in the audit log: %w", err), file.Close())
 	}
 	entries, err := readLines(bufio.NewScanner(file), username)
 	if err := errors.Join(err, file.Close()); err != nil {
