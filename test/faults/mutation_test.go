@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
 )
@@ -64,34 +66,44 @@ func makeMutated(t *testing.T, engine v1alpha1.DatabaseType, patches ...string) 
 	env.tally.tried(t, changes, 0, nil)
 	m := mutated{namespace: newNamespace(t)}
 	m.operator = startOperator(t, nil, "--namespaces="+m.namespace, "--leader-elect=false")
-	createMembers(engine, 1, func(spec *v1alpha1.DatabaseManagerSpec) {
-		encoded, err := json.Marshal(spec)
-		for _, patch := range patches {
-			if err == nil {
-				encoded, err = jsonpatch.MergePatch(encoded, []byte(patch))
-			}
-		}
-		if err == nil {
-			err = json.Unmarshal(encoded, spec)
-		}
-		if err != nil {
-			t.Fatalf("change a spec by %q: %v", patches, err)
-		}
-	})(t, m.namespace)
+	createMembers(engine, 1, func(spec *v1alpha1.DatabaseManagerSpec) { changeSpec(t, spec, patches) })(t, m.namespace)
 	return m
 }
 
-// change changes the spec by merge patches of it, at once.
-func (m mutated) change(t *testing.T, patches ...string) {
+// changeSpec changes a spec by merge patches, one after the other.
+func changeSpec(t *testing.T, spec *v1alpha1.DatabaseManagerSpec, patches []string) {
 	t.Helper()
-	all := []byte("{}")
+	encoded, err := json.Marshal(spec)
 	for _, patch := range patches {
-		var err error
-		if all, err = jsonpatch.MergeMergePatches(all, []byte(patch)); err != nil {
-			t.Fatalf("merge %q: %v", patches, err)
+		if err == nil {
+			encoded, err = jsonpatch.MergePatch(encoded, []byte(patch))
 		}
 	}
-	patchDatabase(fmt.Sprintf(`{"spec":%s}`, all))(t, m.namespace)
+	*spec = v1alpha1.DatabaseManagerSpec{}
+	if err == nil {
+		err = json.Unmarshal(encoded, spec)
+	}
+	if err != nil {
+		t.Fatalf("change a spec by %q: %v", patches, err)
+	}
+}
+
+// change changes the spec by merge patches of it, all at once.
+func (m mutated) change(t *testing.T, patches ...string) {
+	t.Helper()
+	databases := env.resources.CoolopsV1alpha1().DatabaseManagers(m.namespace)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		stored, err := databases.Get(t.Context(), "orders", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		changeSpec(t, &stored.Spec, patches)
+		_, err = databases.Update(t.Context(), stored, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("change the database by %q: %v", patches, err)
+	}
 }
 
 // settle waits until the status is of the spec as it is, and nobody writes, and

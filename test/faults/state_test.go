@@ -34,9 +34,10 @@ func observed() []schema.GroupVersionResource {
 
 var (
 	uid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// deployed is the name of a Deployment's pod; address is a Service's; moment a point
-	// in time.
+	// deployed is the name of a Deployment's pod; port and address are a Service's;
+	// moment is a point in time.
 	deployed = regexp.MustCompile(`db-[0-9a-z]{6,10}-[0-9a-z]{5}\b`)
+	port     = regexp.MustCompile(`"nodePort": \d+`)
 	address  = regexp.MustCompile(`10\.96\.\d+\.\d+`)
 	moment   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
@@ -108,6 +109,7 @@ func mask(t *testing.T, object *unstructured.Unstructured, namespace string) str
 	text := strings.ReplaceAll(string(encoded), namespace, "NAMESPACE")
 	text = uid.ReplaceAllString(text, "UID")
 	text = deployed.ReplaceAllString(text, "POD")
+	text = port.ReplaceAllString(text, `"nodePort": PORT`)
 	text = address.ReplaceAllString(text, "ADDRESS")
 	return moment.ReplaceAllString(text, "MOMENT")
 }
