@@ -180,12 +180,19 @@ func (g group) fenced() []*peer {
 
 // needed is how many of them have to be.
 func (g group) needed() int {
-	switch {
-	case g.forced || g.topology.Required == 0:
+	if g.forced {
 		return 1
-	default:
-		return neededOf(len(g.topology.Members), g.topology.Required)
 	}
+	return g.topology.needed()
+}
+
+// needed is how many of the members that may have the primary's last writes have to
+// answer for one of them to take its place.
+func (t Topology) needed() int {
+	if t.Required == 0 {
+		return 1
+	}
+	return neededOf(len(t.Members), t.Required)
 }
 
 func (g group) quorumLost(fenced []*peer, needed int) *Finding {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -87,6 +88,25 @@ func (s Snapshot) move(topology Topology, engine Engine, now time.Time) move {
 func (s Snapshot) NamedServes() bool {
 	named := s.named()
 	return named != nil && named.isPrimary()
+}
+
+// HasSuccessors tells whether as many members answer as have to for one of them to
+// take the place of the member that the topology names.
+func (s Snapshot) HasSuccessors() bool {
+	recorded, problem := s.recallTopology()
+	if problem != nil {
+		return false
+	}
+	answering := 0
+	for _, member := range s.Members {
+		isNamed := func(named TopologyMember) bool {
+			return named.Name == member.Pod.Name && named.Holder == s.holderOf(member)
+		}
+		if member.Probe.Answers && slices.ContainsFunc(recorded.Members, isNamed) {
+			answering++
+		}
+	}
+	return len(recorded.Members) > 0 && answering >= recorded.needed()
 }
 
 // NamedLeaves tells whether the pod of the member that the topology names is being

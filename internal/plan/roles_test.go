@@ -281,3 +281,40 @@ func TestAPodThatHasEndedIsNotLabelledThePrimary(t *testing.T) {
 		t.Errorf("actions are %v", got)
 	}
 }
+
+func TestThePrimaryHasSuccessorsWhereEnoughAnswer(t *testing.T) {
+	topology := Topology{
+		State: TopologyInitialized, Epoch: 1, DataID: "data", Primary: "db-0", Holder: "volume-0",
+		Members: []TopologyMember{{"db-1", "volume-1"}, {"db-2", "volume-2"}},
+	}
+	for sentence, row := range map[string]struct {
+		required int
+		silent   []int
+		change   func(*Topology)
+		want     bool
+	}{
+		"two of two, where one acknowledges":       {1, nil, nil, true},
+		"one of two isn't enough":                  {1, []int{1}, nil, false},
+		"but where both acknowledge":               {2, []int{1}, nil, true},
+		"one is enough where nothing was promised": {0, []int{2}, nil, true},
+		"none is where none answers":               {0, []int{1, 2}, nil, false},
+		"the primary's own answer is no matter":    {1, []int{0}, nil, true},
+		"one on another volume doesn't count":      {1, nil, func(t *Topology) { t.Members = []TopologyMember{{"db-1", "volume-1"}, {"db-2", "volume-9"}} }, false},
+		"none is where none has the data":          {0, nil, func(t *Topology) { t.Members = nil }, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			recorded := topology
+			recorded.Required = row.required
+			if row.change != nil {
+				row.change(&recorded)
+			}
+			b := threeMembers(0).withTopology(recorded)
+			for _, i := range row.silent {
+				silent(&b.Members[i])
+			}
+			if got := b.build().HasSuccessors(); got != row.want {
+				t.Errorf("has successors: %t", got)
+			}
+		})
+	}
+}

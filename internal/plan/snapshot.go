@@ -44,7 +44,9 @@ type Snapshot struct {
 	AbsentSince time.Time
 
 	// UnservedSince is since when the member that the topology names hasn't taken
-	// writes, as far as anybody has seen; zero if it does.
+	// writes, as far as anybody has seen; zero if it does. It begins anew when enough
+	// others come to answer: where all members start, the one that is named has as
+	// long as after a crash.
 	UnservedSince time.Time
 
 	// LeavingSince is since when the pod of that member is being deleted, as far as

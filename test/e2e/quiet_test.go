@@ -77,9 +77,12 @@ func createCrowd(t *testing.T, namespace string, count int) []database {
 	var databases []database
 	for i := range count {
 		d := database{engine: anyEngine(), namespace: namespace, name: fmt.Sprintf("resting-%d", i)}
-		if i%2 == 0 {
+		switch {
+		case i == 0:
+			d.create(t, replicated(3, ""))
+		case i%2 == 0:
 			d.create(t, durable)
-		} else {
+		default:
 			d.create(t)
 		}
 		databases = append(databases, d)

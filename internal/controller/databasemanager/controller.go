@@ -103,9 +103,9 @@ type Controller struct {
 	// absentSince is, by a database's UID, since when its workload has had no pod.
 	absentSince map[types.UID]time.Time
 	// unservedSince is, by a database's UID, since when the member that its topology
-	// names hasn't taken writes, and leavingSince since when that one's pod is being
-	// deleted.
-	unservedSince, leavingSince map[types.UID]time.Time
+	// names hasn't taken writes while another could take its place, forsakenSince since
+	// when none could, and leavingSince since when that one's pod is being deleted.
+	unservedSince, forsakenSince, leavingSince map[types.UID]time.Time
 }
 
 // New returns the controller with its handlers in place. The informer
@@ -117,7 +117,7 @@ func New(config Config) (*Controller, error) {
 		caches:   caches{View: kit.NewView()},
 		lastSeen: map[types.UID]map[plan.Ref]metav1.Object{},
 
-		absentSince: map[types.UID]time.Time{}, unservedSince: map[types.UID]time.Time{}, leavingSince: map[types.UID]time.Time{},
+		absentSince: map[types.UID]time.Time{}, unservedSince: map[types.UID]time.Time{}, forsakenSince: map[types.UID]time.Time{}, leavingSince: map[types.UID]time.Time{},
 	}
 	for _, engine := range config.Engines {
 		c.engines[engine.Type()] = engine

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"coolops.cn/database-manager/internal/kit"
 	"coolops.cn/database-manager/internal/plan"
 )
@@ -43,6 +45,37 @@ func TestADatabaseIsLookedAtAgain(t *testing.T) {
 			if got != row.want {
 				t.Errorf("%s, %s: after %s, want %s", sentence, where, got, row.want)
 			}
+		}
+	}
+}
+
+// Where all members start, the others are up before the primary as often as not, and
+// are no reason to have another one.
+func TestThePrimaryIsWaitedForFromWhenItCouldBeSucceeded(t *testing.T) {
+	c := &Controller{unservedSince: map[types.UID]time.Time{}, forsakenSince: map[types.UID]time.Time{}}
+	begun := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i, row := range []struct {
+		sentence              string
+		serves, hasSuccessors bool
+		since                 int // which row's time; below zero for none
+	}{
+		{"it serves", true, true, -1},
+		{"it is away", false, true, 1},
+		{"it is away still", false, true, 1},
+		{"the others are away, too", false, false, 3},
+		{"and still are", false, false, 3},
+		{"the others are back before it", false, true, 5},
+		{"it is away still", false, true, 5},
+		{"it is back", true, true, -1},
+		{"it is away with all others", false, false, 8},
+	} {
+		at := func(i int) time.Time { return begun.Add(time.Duration(i) * time.Minute) }
+		want := time.Time{}
+		if row.since >= 0 {
+			want = at(row.since)
+		}
+		if got := c.unserved("uid", row.serves, row.hasSuccessors, at(i)); !got.Equal(want) {
+			t.Errorf("%d, %s: since %s, want %s", i, row.sentence, got, want)
 		}
 	}
 }

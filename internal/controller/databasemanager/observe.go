@@ -3,6 +3,7 @@
 package databasemanager
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"slices"
@@ -54,9 +55,17 @@ func (c *Controller) observe(key cache.ObjectName, database *v1alpha1.DatabaseMa
 	defer c.mu.Unlock()
 	snapshot.LastSeen = maps.Clone(c.lastSeen[database.UID])
 	snapshot.AbsentSince = since(c.absentSince, database.UID, isAbsent(snapshot), now)
-	snapshot.UnservedSince = since(c.unservedSince, database.UID, !snapshot.NamedServes(), now)
+	snapshot.UnservedSince = c.unserved(database.UID, snapshot.NamedServes(), snapshot.HasSuccessors(), now)
 	snapshot.LeavingSince = since(c.leavingSince, database.UID, snapshot.NamedLeaves(), now)
 	return snapshot
+}
+
+// unserved remembers since when the member that the topology names hasn't served: with
+// others that could take its place, or without; zero if it does.
+func (c *Controller) unserved(uid types.UID, serves, hasSuccessors bool, now time.Time) time.Time {
+	return cmp.Or(
+		since(c.unservedSince, uid, !serves && hasSuccessors, now),
+		since(c.forsakenSince, uid, !serves && !hasSuccessors, now))
 }
 
 // since remembers since when something has been so; zero if it isn't.

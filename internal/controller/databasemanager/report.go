@@ -90,8 +90,8 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:limit], "") + " …"
 }
 
-// statusFields names every field, also one that is zero, so that what a user
-// reads is a number and not a gap.
+// statusFields names every field, also one that is zero, so that what a user reads is a
+// number and not a gap; but a lag that isn't known.
 func statusFields(status v1alpha1.DatabaseManagerStatus) *v1alpha1apply.DatabaseManagerStatusApplyConfiguration {
 	fields := v1alpha1apply.DatabaseManagerStatus().
 		WithObservedGeneration(status.ObservedGeneration).
@@ -103,8 +103,11 @@ func statusFields(status v1alpha1.DatabaseManagerStatus) *v1alpha1apply.Database
 		WithCurrentVersion(status.CurrentVersion).
 		WithSecretName(status.SecretName)
 	for _, member := range status.Members {
-		fields.WithMembers(v1alpha1apply.MemberStatus().
-			WithName(member.Name).WithRole(member.Role).WithReady(member.Ready))
+		one := v1alpha1apply.MemberStatus().WithName(member.Name).WithRole(member.Role).WithReady(member.Ready)
+		if member.Lag != "" {
+			one.WithLag(member.Lag)
+		}
+		fields.WithMembers(one)
 	}
 	for _, parameter := range status.Config {
 		fields.WithConfig(v1alpha1apply.ParameterStatus().
