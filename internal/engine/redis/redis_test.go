@@ -78,3 +78,15 @@ func FuzzAQuotedValueIsReadAsItWas(f *testing.F) {
 		}
 	})
 }
+
+func TestTheConfigurationSaysWhatSafetyRestsOn(t *testing.T) {
+	for _, engine := range []Engine{New(), NewValkey()} {
+		filetest.CheckLines(t, engine, string(engine.Type())+".conf", map[string]string{
+			"a write is in a file":                     "appendonly yes",
+			"a replica serves nothing that may be old": "replica-serve-stale-data no",
+			"and takes no writes":                      "replica-read-only yes",
+			"silence is no acknowledgement":            "min-replicas-max-lag 5",
+			"a primary doesn't forget its history":     "repl-backlog-ttl 0",
+		})
+	}
+}
