@@ -57,6 +57,7 @@ func TestTheVolumeOfAMemberThatWasScaledAway(t *testing.T) {
 			topology := settled(b)
 			if row.isNamed {
 				topology.Members = []TopologyMember{{"db-1", "uid-of-PersistentVolumeClaim data-db-1"}}
+				b.Members[0].Pod.Labels[v1alpha1.LabelRole] = string(v1alpha1.MemberRolePrimary)
 			}
 			wanted.setTopology(true, topology)
 			b.withAll(wanted)

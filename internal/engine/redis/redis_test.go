@@ -65,7 +65,7 @@ func hexDigit(t *testing.T, char byte) byte {
 }
 
 func FuzzAQuotedValueIsReadAsItWas(f *testing.F) {
-	for _, seed := range []string{"", "plain", "two words", `"`, `\`, "line\nsave 1 1", "#", "\x00\xff", "é", "'"} {
+	for _, seed := range []string{"", "plain", "two words", `"`, `\`, "line\nsave 1 1", "line\nsave", "#", "\x00\xff", "é", "'"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
