@@ -25,6 +25,8 @@ type stored struct {
 	record  *resourcelock.LeaderElectionRecord
 	version int
 	updates int
+	// lasts is how long a write takes to be answered.
+	lasts time.Duration
 }
 
 // memoryLock is one candidate's access to it. While it is cut off, every call
@@ -69,6 +71,9 @@ func (l *memoryLock) write(record resourcelock.LeaderElectionRecord, isCurrent f
 	}
 	if !isCurrent() {
 		return errors.New("conflict")
+	}
+	if l.lasts > 0 {
+		<-time.After(l.lasts)
 	}
 	l.version++
 	l.updates++
@@ -213,6 +218,20 @@ func TestALeaseIsNoLongerValidBeforeAnotherCanHaveIt(t *testing.T) {
 		first.end(t, ErrLeaseLost)
 		second.stop()
 		second.end(t, nil)
+	})
+}
+
+// TestALeaseCountsFromBeforeItsRenewalWasSent: another candidate counts from when it
+// sees the renewal, which may be long before the answer to it comes.
+func TestALeaseCountsFromBeforeItsRenewalWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newCandidate(t, &stored{lasts: 3 * time.Second}, "slow")
+		<-slow.started
+		if left := leaseDuration - 3*time.Second; !slow.lease.IsValidFor(left-time.Millisecond) || slow.lease.IsValidFor(left) {
+			t.Errorf("the answer took 3s, and the lease isn't valid for the %s that are left, or is for longer", left)
+		}
+		slow.stop()
+		slow.end(t, nil)
 	})
 }
 

@@ -101,6 +101,7 @@ func TestAKeyThatPanicsOrHangsStopsNoOther(t *testing.T) {
 			panic("test")
 		case "hangs":
 			<-ctx.Done()
+			diary.note(key)
 			return &Stalled{Reason: "time is up"}
 		default:
 			diary.note(key)
@@ -114,7 +115,7 @@ func TestAKeyThatPanicsOrHangsStopsNoOther(t *testing.T) {
 		loop.Enqueue(cache.NewObjectName("shop", "c"))
 		pass(t, time.Second)
 	})
-	diary.expect(t, "a at 0s", "b at 0s", "c at 2m0s")
+	diary.expect(t, "a at 0s", "b at 0s", "hangs at 1m0s", "c at 2m0s")
 	response := httptest.NewRecorder()
 	metrics.Handler().ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, line := range []string{

@@ -19,6 +19,7 @@ type fakeMembers struct {
 	state   string
 	failure error
 	hangs   bool
+	lasts   time.Duration // of a call
 	dials   int
 	calls   int
 	open    int
@@ -29,6 +30,12 @@ func (f *fakeMembers) set(state string, failure error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state, f.failure = state, failure
+}
+
+func (f *fakeMembers) delay(lasts time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lasts = lasts
 }
 
 func (f *fakeMembers) count() int {
@@ -49,7 +56,7 @@ type fakeConnection struct{ members *fakeMembers }
 
 func (c fakeConnection) State(ctx context.Context) (string, error) {
 	c.members.mu.Lock()
-	hangs := c.members.hangs
+	hangs, lasts := c.members.hangs, c.members.lasts
 	c.members.calls++
 	state, failure := c.members.state, c.members.failure
 	c.members.mu.Unlock()
@@ -57,6 +64,7 @@ func (c fakeConnection) State(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
+	<-time.After(lasts)
 	return state, failure
 }
 
@@ -192,6 +200,30 @@ func TestWhatIsKnownStaysWithTheMemberAndGoesWithIt(t *testing.T) {
 		pass(t, time.Minute)
 		if _, isKnown := p.Answer(orders(), "uid"); isKnown {
 			t.Error("something is known of a member that is gone")
+		}
+	})
+}
+
+// TestWhatIsKnownIsOutdatedUntilACallThatBeganLaterHasEnded: one that was underway may
+// tell of what was before.
+func TestWhatIsKnownIsOutdatedUntilACallThatBeganLaterHasEnded(t *testing.T) {
+	runProber(t, func(p *Prober[string, string], members *fakeMembers) {
+		p.SetMembers(orders(), oneMember("a"), time.Now())
+		pass(t, time.Second)
+		if p.IsOutdated(orders()) {
+			t.Error("it is outdated though nothing was done to it")
+		}
+		members.delay(300 * time.Millisecond)
+		p.Hurry(orders(), "uid")
+		pass(t, 100*time.Millisecond)
+		p.Outdate(orders(), "uid", time.Now())
+		pass(t, 250*time.Millisecond) // the call that was underway has ended
+		if !p.IsOutdated(orders()) {
+			t.Error("it counts what was asked before")
+		}
+		pass(t, 300*time.Millisecond)
+		if p.IsOutdated(orders()) {
+			t.Error("it is outdated though it was asked since")
 		}
 	})
 }

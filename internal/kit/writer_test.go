@@ -44,7 +44,11 @@ func (o *oneObject) Patch(_ context.Context, _ string, kind types.PatchType, dat
 }
 
 func (o *oneObject) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
-	o.asked = append(o.asked, "delete "+string(*options.Preconditions.UID))
+	asked := "delete " + string(*options.Preconditions.UID)
+	if version := options.Preconditions.ResourceVersion; version != nil {
+		asked += " at " + *version
+	}
+	o.asked = append(o.asked, asked)
 	if o.stored == nil {
 		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
 	}
@@ -97,6 +101,42 @@ func TestWhatIsInTheWayOfAWrite(t *testing.T) {
 				return fields, nil
 			})
 			if !row.err(err) {
+				t.Errorf("the error is %v", err)
+			}
+			if !slices.Equal(client.asked, row.asked) {
+				t.Errorf("asked %q, want %q", client.asked, row.asked)
+			}
+		})
+	}
+}
+
+// TestWhatHoldsDataIsWrittenAsItWasRead: what is applied was taken from it, or it was
+// decided by it.
+func TestWhatHoldsDataIsWrittenAsItWasRead(t *testing.T) {
+	const applied = `application/apply-patch+yaml {"metadata":{"name":"db","resourceVersion":"5","uid":"ours"}}`
+	fields := map[string]any{"metadata": map[string]any{"name": "db"}}
+	apply := func(expected Expected) func(*Writer[*corev1.ConfigMap]) error {
+		return func(w *Writer[*corev1.ConfigMap]) error {
+			_, err := w.Apply(t.Context(), "db", expected, func(metav1.Object) (map[string]any, error) { return fields, nil })
+			return err
+		}
+	}
+	for sentence, row := range map[string]struct {
+		do    func(*Writer[*corev1.ConfigMap]) error
+		asked []string
+		err   func(error) bool
+	}{
+		"it is pinned to the version that it was judged by": {apply(Expected{UID: "ours"}), []string{"get", applied}, isNone},
+		"that is the version of the decision":               {apply(Expected{UID: "ours", Version: "5"}), []string{"get", applied}, isNone},
+		"another one than that of the decision isn't":       {apply(Expected{UID: "ours", Version: "4"}), []string{"get"}, is(ErrChanged)},
+		"it is deleted at that version": {
+			func(w *Writer[*corev1.ConfigMap]) error { return w.Delete(t.Context(), "db", "ours", "5") }, []string{"delete ours at 5"}, isNone,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			client := &oneObject{stored: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "db", UID: "ours", ResourceVersion: "5"}}}
+			writer := &Writer[*corev1.ConfigMap]{Client: client, New: func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, Manager: "test", IsPinned: true}
+			if err := row.do(writer); !row.err(err) {
 				t.Errorf("the error is %v", err)
 			}
 			if !slices.Equal(client.asked, row.asked) {

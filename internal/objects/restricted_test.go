@@ -85,6 +85,14 @@ func checkMember(t *testing.T, evaluator policy.Evaluator, engine plan.Engine, d
 		if slices.ContainsFunc(container.Env, isSecret) || len(container.EnvFrom) > 0 {
 			t.Errorf("%s: a secret is in the environment: %v", engine.Type(), container.Env)
 		}
+		if security := container.SecurityContext; security == nil || security.ReadOnlyRootFilesystem == nil || !*security.ReadOnlyRootFilesystem {
+			t.Errorf("%s: its image can be written to", engine.Type())
+		}
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if secret := volume.Secret; secret != nil && (len(secret.Items) != 1 || secret.Items[0].Key != plan.PasswordKey) {
+			t.Errorf("%s: of the Secret %s it is shown %v, want the password alone", engine.Type(), secret.SecretName, secret.Items)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ func TestTheStepsOfAHandover(t *testing.T) {
 		"a primary that leaves hands over to whoever can":        {aGroup().with(func(g *group) { g.peer("db-0").isLeaving = true }), "db-0", "", []string{"demote Pod db-0"}},
 		"where only a start demotes, that is recorded first":     {aGroup().with(byStart).with(asks("db-1")), "db-0", "", nil},
 		"and then the primary is replaced":                       {aGroup().with(byStart).with(asks("db-1")).handingOver(), "db-0", "", []string{"evict Pod db-0: another member becomes the primary"}},
+		"not before it has executed what it received":            {aGroup().with(demoted).with(func(g *group) { g.peer("db-0").progress.IsDrained = false }), "db-0", "", nil},
 		"a primary that is demoted, and isn't to be, takes over": {aGroup().with(demoted), "db-0", "", []string{"promote Pod db-0, with acknowledgement by 1 of "}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -180,6 +180,15 @@ func TestTheStepsOfAFailover(t *testing.T) {
 		"one whose position isn't known doesn't count": {
 			aGroup().silent("db-0").fencedOff("db-1", "db-2").with(func(g *group) { g.peer("db-1").progress.Position = "" }), "db-0", nil, "",
 		},
+		"and keeps no others from it, of which there are enough": {
+			ofFour().silent("db-0").fencedOff("db-1", "db-2", "db-3").with(func(g *group) {
+				g.topology.Members, g.topology.Required = append(g.topology.Members, TopologyMember{"db-3", "volume-3"}), 2
+				g.peer("db-1").progress.Position = ""
+			}), "db-2", nil, "",
+		},
+		"one that answers in the primary's place, on other data, isn't it": {
+			aGroup().with(func(g *group) { g.peer("db-0").holder, g.unservedSince = "another", noon().Add(-time.Hour) }), "db-0", []string{"db-1", "db-2"}, "",
+		},
 		"one that is on other data than those that are named doesn't count": {
 			aGroup().silent("db-0").fencedOff("db-1", "db-2").with(func(g *group) { g.peer("db-1").holder = "another" }), "db-0", nil, "",
 		},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -21,30 +23,43 @@ func TestTheVolumeOfAMemberThatWasScaledAway(t *testing.T) {
 	for sentence, row := range map[string]struct {
 		change  func(*snapshotBuilder)
 		deletes []string
+		isNamed bool // as one whose acknowledgement commits rest on
 	}{
-		"stays":                        {func(*snapshotBuilder) {}, nil},
-		"stays where the spec says so": {whenScaled(v1alpha1.RetentionPolicyRetain), nil},
-		"goes where the spec says so":  {goes, []string{"delete PersistentVolumeClaim data-db-1, whose member was scaled away"}},
+		"stays":                          {func(*snapshotBuilder) {}, nil, false},
+		"stays where the spec says so":   {whenScaled(v1alpha1.RetentionPolicyRetain), nil, false},
+		"goes where the spec says so":    {goes, []string{"delete PersistentVolumeClaim data-db-1, whose member was scaled away"}, false},
+		"stays while commits rest on it": {goes, nil, true},
 		"stays while its pod is still there": {func(b *snapshotBuilder) {
 			goes(b)
 			b.withMember(func(m *Member) { m.Pod.Name, m.Pod.UID = "db-1", "uid-of-db-1" })
-		}, nil},
-		"stays while the primary is away": {func(b *snapshotBuilder) { goes(b); b.Members[0].Probe.Answers = false }, nil},
-		"stays while the primary takes no writes": {
-			func(b *snapshotBuilder) { goes(b); b.Members[0].Probe.Engine.Role = v1alpha1.MemberRoleReplica }, nil,
+		}, nil, false},
+		"stays while a pod of that name is, whoever has made it": {
+			func(b *snapshotBuilder) {
+				goes(b)
+				b.Strangers = append(b.Strangers, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-1"}})
+			}, nil, false,
 		},
-		"stays in a shutdown": {func(b *snapshotBuilder) { goes(b); b.Database.Spec.Shutdown = true }, nil},
+		"stays while the primary is away": {func(b *snapshotBuilder) { goes(b); b.Members[0].Probe.Answers = false }, nil, false},
+		"stays while the primary takes no writes": {
+			func(b *snapshotBuilder) { goes(b); b.Members[0].Probe.Engine.Role = v1alpha1.MemberRoleReplica }, nil, false,
+		},
+		"stays in a shutdown": {func(b *snapshotBuilder) { goes(b); b.Database.Spec.Shutdown = true }, nil, false},
 		"stays if it is somebody else's": {
 			func(b *snapshotBuilder) {
 				goes(b)
 				b.Objects[Ref{KindVolumeClaim, "data-db-1"}].GetLabels()[v1alpha1.LabelOwnerUID] = string(anotherUID)
-			}, nil,
+			}, nil, false,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			b := aDatabase().withMember()
 			wanted := desired(b)
-			wanted.setTopology(true, settled(b))
+			topology := settled(b)
+			if row.isNamed {
+				topology.Members = []TopologyMember{{"db-1", "uid-of-PersistentVolumeClaim data-db-1"}}
+				b.Members[0].Pod.Labels[v1alpha1.LabelRole] = string(v1alpha1.MemberRolePrimary)
+			}
+			wanted.setTopology(true, topology)
 			b.withAll(wanted)
 			left := aChild(Ref{KindVolumeClaim, "data-db-1"})
 			left.IsRetained, left.Hash = true, string(ourUID)+"-initialized"

@@ -131,7 +131,7 @@ func TestTheDriversEnvironmentChangesNothing(t *testing.T) {
 		t.Errorf("it would connect to %s port %d as %s to %s", config.Host, config.Port, config.User, config.Database)
 	}
 	if config.TLSConfig != nil || len(config.Fallbacks) != 0 || config.ValidateConnect != nil || config.RequireAuth != "scram-sha-256" ||
-		len(config.RuntimeParams) != 4 || config.RuntimeParams["search_path"] != "pg_catalog" {
+		len(config.RuntimeParams) != 4 || config.RuntimeParams["search_path"] != "pg_catalog" || config.RuntimeParams["synchronous_commit"] != "local" {
 		t.Errorf("it would connect with %v, %q and %v", config.Fallbacks, config.RequireAuth, config.RuntimeParams)
 	}
 }

@@ -118,6 +118,19 @@ func CheckOptions(t *testing.T, engine Engine, file string) {
 	}
 }
 
+// CheckLines has a file, with nothing set, say each of these once, by what rests on
+// it: the folder of files alone is renewed with any change.
+func CheckLines(t *testing.T, engine Engine, file string, lines map[string]string) {
+	t.Helper()
+	content := "\n" + engine.Files(nil)[file]
+	for sentence, line := range lines {
+		name := line[:strings.IndexAny(line, " =")+1]
+		if strings.Count(content, "\n"+line+"\n") != 1 || strings.Count(content, "\n"+name) != 1 {
+			t.Errorf("%s: %s doesn't say %q, or something else of it, too", sentence, file, line)
+		}
+	}
+}
+
 // CheckOutOfReach has none of the names be a parameter.
 func CheckOutOfReach(t *testing.T, engine Engine, names ...string) {
 	t.Helper()

@@ -35,3 +35,18 @@ func FuzzAnyValueIsReadInOneForm(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) { filetest.CheckAnyValue(t, New(), value) })
 }
+
+func TestTheConfigurationSaysWhatSafetyRestsOn(t *testing.T) {
+	filetest.CheckLines(t, New(), "mariadb.cnf", map[string]string{
+		"no member takes writes before it is promoted": "read-only=ON",
+		"a commit is on the disk":                      "innodb-flush-log-at-trx-commit=1",
+		"and in the log that replicas get":             "sync-binlog=1",
+		"what was received is on the disk":             "sync-relay-log=1",
+		"and isn't thrown away at a restart":           "relay-log-recovery=OFF",
+		"a fence holds after a restart":                "skip-slave-start=ON",
+		"no history goes on in two ways":               "gtid-strict-mode=ON",
+		"a commit waits for as long as it takes":       "rpl-semi-sync-master-timeout=18446744073709551615",
+		"also for the first replica":                   "rpl-semi-sync-master-wait-no-slave=ON",
+		"and nobody sees it before":                    "rpl-semi-sync-master-wait-point=AFTER_SYNC",
+	})
+}

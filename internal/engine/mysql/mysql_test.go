@@ -33,3 +33,19 @@ func FuzzAnyValueIsReadInOneForm(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) { filetest.CheckAnyValue(t, New(), value) })
 }
+
+func TestTheConfigurationSaysWhatSafetyRestsOn(t *testing.T) {
+	filetest.CheckLines(t, New(), "mysql.cnf", map[string]string{
+		"no member takes writes before it is promoted":         "read-only=ON",
+		"nor does an administrator's account":                  "super-read-only=ON",
+		"a commit is on the disk":                              "innodb-flush-log-at-trx-commit=1",
+		"and in the log that replicas get":                     "sync-binlog=1",
+		"what was received is on the disk":                     "sync-relay-log=1",
+		"and is executed after a restart, not asked for again": "relay-log-recovery=OFF",
+		"a fence holds after a restart":                        "skip-replica-start=ON",
+		"a commit waits for as long as it takes":               "loose-rpl-semi-sync-source-timeout=18446744073709551615",
+		"also for the first replica":                           "loose-rpl-semi-sync-source-wait-no-replica=ON",
+		"and nobody sees it before":                            "loose-rpl-semi-sync-source-wait-point=AFTER_SYNC",
+		"no file is read or written by SQL":                    "secure-file-priv=NULL",
+	})
+}

@@ -110,3 +110,13 @@ func FuzzASettingIsReadAsItWas(f *testing.F) {
 		}
 	})
 }
+
+func TestTheConfigurationSaysWhatSafetyRestsOn(t *testing.T) {
+	filetest.CheckLines(t, New(), "postgresql.conf", map[string]string{
+		"a commit is on the disk, and on those of replicas": "synchronous_commit = on",
+		"a password is kept as a verifier":                  "password_encryption = 'scram-sha-256'",
+		"a statement that fails isn't logged":               "log_min_error_statement = panic",
+		"nor any other":                                     "log_statement = none",
+		"nor one that is slow":                              "log_min_duration_statement = '-1'",
+	})
+}

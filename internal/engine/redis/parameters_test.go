@@ -37,6 +37,7 @@ func TestAValueIsReadInTheFormOfTheServer(t *testing.T) {
 		"a word that isn't one":             {Name: "maxmemory-policy", Value: "lru", IsRefused: true},
 		"a switch":                          {Name: "activerehashing", Value: "on", Want: "yes"},
 		"a zero, where less than ten isn't": {Name: "timeout", Value: "0", Want: "0"},
+		"a file that is written sometime":   {Name: "appendfsync", Value: "no", IsRefused: true},
 		"a nine, where less than ten isn't": {Name: "timeout", Value: "9", IsRefused: true},
 		"no events":                         {Name: "notify-keyspace-events", Value: "", Want: ""},
 		"some events":                       {Name: "notify-keyspace-events", Value: "KEx$", Want: "$xKE"},

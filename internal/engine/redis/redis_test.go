@@ -65,7 +65,7 @@ func hexDigit(t *testing.T, char byte) byte {
 }
 
 func FuzzAQuotedValueIsReadAsItWas(f *testing.F) {
-	for _, seed := range []string{"", "plain", "two words", `"`, `\`, "line\nsave 1 1", "#", "\x00\xff", "é", "'"} {
+	for _, seed := range []string{"", "plain", "two words", `"`, `\`, "line\nsave 1 1", "line\nsave", "#", "\x00\xff", "é", "'"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -77,4 +77,16 @@ func FuzzAQuotedValueIsReadAsItWas(f *testing.F) {
 			t.Errorf("%q became %q, which reads %q", value, quoted, got)
 		}
 	})
+}
+
+func TestTheConfigurationSaysWhatSafetyRestsOn(t *testing.T) {
+	for _, engine := range []Engine{New(), NewValkey()} {
+		filetest.CheckLines(t, engine, string(engine.Type())+".conf", map[string]string{
+			"a write is in a file":                     "appendonly yes",
+			"a replica serves nothing that may be old": "replica-serve-stale-data no",
+			"and takes no writes":                      "replica-read-only yes",
+			"silence is no acknowledgement":            "min-replicas-max-lag 5",
+			"a primary doesn't forget its history":     "repl-backlog-ttl 0",
+		})
+	}
 }
