@@ -122,9 +122,15 @@ func (v *view) watch(forward http.Handler, w http.ResponseWriter, r *http.Reques
 	reader, writer := io.Pipe()
 	upstream := &pipedWriter{header: http.Header{}, body: writer, began: make(chan int, 1)}
 	go func() {
-		defer func() { _ = writer.Close() }() // it never fails
+		defer func() {
+			// By this the proxy says that it was cut off.
+			if reason := recover(); reason != nil && reason != http.ErrAbortHandler { //nolint:errorlint // it is the very value
+				panic(reason)
+			}
+			upstream.WriteHeader(http.StatusOK)
+			_ = writer.Close() // it never fails
+		}()
 		forward.ServeHTTP(upstream, r)
-		upstream.WriteHeader(http.StatusOK)
 	}()
 	status := <-upstream.began
 	w.Header().Set("Content-Type", "application/json")
