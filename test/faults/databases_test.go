@@ -240,24 +240,30 @@ func databaseScenarios(engine v1alpha1.DatabaseType) []scenario {
 		{"the password is rotated", []step{madeOfThree, {"rotate", rotate, areMembers(3, "db-0")}}, 1},
 		{"it goes with its volumes", []step{{"create", createMembers(engine, 1, deletesVolumes), areMembers(1, "db-0")}, {"delete", deleteDatabase, hasNoVolume}}, 0},
 		{"it is deleted and made again", []step{
-			madeOfThree, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
-			{"delete", deleteDatabase, hasNoWorkload}, {"create again", three, areMembers(3, "db-2")},
+			madeOfThree,
+			{"switch over", switchOver("db-2"), areMembers(3, "db-2")},
+			{"delete", deleteDatabase, hasNoWorkload},
+			{"create again", three, areMembers(3, "db-2")},
 		}, 2},
 		{"it is suspended", []step{
-			madeOfOne, {"suspend", patchDatabase(`{"spec":{"suspend":true,"config":{` + tuned.live + `}}}`), says(v1alpha1.ReasonSuspended)},
+			madeOfOne,
+			{"suspend", patchDatabase(`{"spec":{"suspend":true,"config":{` + tuned.live + `}}}`), says(v1alpha1.ReasonSuspended)},
 			{"go on", patchDatabase(`{"spec":{"suspend":null}}`), isTuned(1)},
 		}, 1},
 		{"it is shut down", []step{
-			madeOfThree, {"shut down", patchDatabase(`{"spec":{"shutdown":true}}`), says(v1alpha1.ReasonShutDown)},
+			madeOfThree,
+			{"shut down", patchDatabase(`{"spec":{"shutdown":true}}`), says(v1alpha1.ReasonShutDown)},
 			{"start", patchDatabase(`{"spec":{"shutdown":null}}`), areMembers(3, "db-0")},
 		}, 1},
 		{"a name is taken", []step{
 			{"take it", takeName, func(context.Context, string) error { return nil }},
-			{"create", one, says(v1alpha1.ReasonConflict)}, {"free it", freeName, areMembers(1, "db-0")},
+			{"create", one, says(v1alpha1.ReasonConflict)},
+			{"free it", freeName, areMembers(1, "db-0")},
 		}, 0},
 		{"it is scaled up", []step{madeOfOne, {"scale", patchDatabase(`{"spec":{"replicas":3}}`), areMembers(3, "db-0")}}, 1},
 		{"it is scaled down past its primary", []step{
-			madeOfThree, {"switch over", switchOver("db-2"), areMembers(3, "db-2")},
+			madeOfThree,
+			{"switch over", switchOver("db-2"), areMembers(3, "db-2")},
 			{"scale", patchDatabase(`{"spec":{"replicas":1}}`), areMembers(1, "db-0")},
 		}, 2},
 		{"it is scaled down and up at once", []step{

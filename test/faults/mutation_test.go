@@ -154,17 +154,28 @@ func TestAChangeThatIsTakenBackLeavesNothing(t *testing.T) {
 }
 
 // fresh are databases that were made with one change, by engine and change.
-var fresh sync.Map
+var fresh struct {
+	sync.Mutex
+	states map[string]map[string]string
+}
 
 // madeWith is what there is of a database that was made with a change.
 func madeWith(t *testing.T, engine v1alpha1.DatabaseType, one mutation) map[string]string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%s", engine, one.name)
-	if found, isFound := fresh.Load(key); isFound {
-		return found.(map[string]string) //nolint:forcetypeassert // nothing else is stored
+	fresh.Lock()
+	found := fresh.states[key]
+	fresh.Unlock()
+	if found != nil {
+		return found
 	}
 	state := makeMutated(t, engine, one.set).settle(t, "made with "+one.name, false)
-	fresh.Store(key, state)
+	fresh.Lock()
+	defer fresh.Unlock()
+	if fresh.states == nil {
+		fresh.states = map[string]map[string]string{}
+	}
+	fresh.states[key] = state
 	return state
 }
 
