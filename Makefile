@@ -65,6 +65,10 @@ faults-quick: ## the same on all scenarios of each engine, with one of many plan
 faults: ## every write of every scenario broken in every way (hours; SEED=…)
 	@hack/test.sh faults-full
 
+.PHONY: mutants
+mutants: ## put bugs back into the product, one at a time: the tests have to find each (needs root; an hour)
+	@hack/test.sh mutants
+
 .PHONY: examples
 examples: build ## the articles' way: every example as its README shows it, then tested (STEP=03 for one)
 	@SHOW=1 hack/test.sh examples

@@ -23,6 +23,8 @@
 #   engines-full as engines, with every version and every password that is tried
 #   faults-quick as faults, with all scenarios of each engine and one of many plans (15 minutes)
 #   faults-full  as faults, with all plans (hours); SEED repeats another run's pairs of changes
+#   mutants      bugs put back into the product, which the tests have to find (an hour, needs root);
+#                MUTANTS_LEVELS="unit simulate" leaves out what needs real servers
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
 #   chaos        FAULTS faults at random (20), and a quarter of that of planned changes, to
 #                three members of ENGINE (redis), while a
@@ -65,7 +67,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly all=(build verify lint unit simulate engines integration faults examples localcluster e2e readme)
-readonly others=(engines-full faults-quick faults-full e2e-full chaos)
+readonly others=(engines-full faults-quick faults-full mutants e2e-full chaos)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -143,6 +145,8 @@ step_unit() {
 	run_tests unit -race ./...
 	# What the next build renders, of which a release has nothing.
 	run_tests unit-successor -race -tags=successor ./internal/objects/
+	# A few of the bugs that these tests have to find.
+	MUTANTS_SHARE=40 MUTANTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) run_tests unit-mutants -tags=mutants ./test/mutants/
 	(
 		cd localcluster
 		export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
@@ -172,20 +176,25 @@ step_integration() {
 	run_tests integration -race -tags=integration ./test/integration/...
 }
 
-# run_faults NAME ARGUMENTS… breaks writes on a control plane without nodes, and
-# prints what was tried.
-run_faults() {
-	local name=test-faults-${id} which=$1
-	shift
+# faults_up makes what the fault tests need: a control plane without nodes.
+faults_up() {
+	local name=test-faults-${id}
 	cluster_up "${name}" --control-plane-only --audit-log
 	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/crds.yaml
 	FAULTS_KUBECONFIG=$(kubeconfig "${name}")
 	FAULTS_AUDIT_LOG=$(audit_log "${name}")
+	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG
+	export FAULTS_RESTART="${PWD}/bin/localcluster --name ${name} restart --kill --down-for 3s"
+}
+
+# run_faults NAME ARGUMENTS… breaks writes, and prints what was tried.
+run_faults() {
+	local which=$1
+	shift
+	faults_up
 	hack/tools.sh gcc # for the race detector
 	go build -race -tags=played -o bin/database-manager-played ./cmd/database-manager
-	export FAULTS_KUBECONFIG FAULTS_AUDIT_LOG FAULTS_OPERATOR=${PWD}/bin/database-manager-played
-	export FAULTS_RESTART="${PWD}/bin/localcluster --name ${name} restart --kill --down-for 3s"
-	export FAULTS_TABLE=${results}/${which}.txt
+	export FAULTS_OPERATOR=${PWD}/bin/database-manager-played FAULTS_TABLE=${results}/${which}.txt
 	echo "what is tried: FAULTS_SEED=${FAULTS_SEED} FAULTS_SHARE=${FAULTS_SHARE}"
 	# Most of them wait most of the time.
 	run_tests "${which}" -tags=faults -parallel=8 "$@" ./test/faults/... || {
@@ -202,6 +211,18 @@ step_faults() {
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }
 step_faults-full() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=1 FAULTS_PAIRS=200 FAULTS_DISTURBANCES=4 run_faults faults-full -timeout=24h; }
+
+step_mutants() {
+	hack/tools.sh gcc util-linux iproute2
+	faults_up
+	eval "$(hack/engines.sh)"
+	export MUTANTS_LEVELS=${MUTANTS_LEVELS:-unit simulate faults engines} MUTANTS_TABLE=${results}/mutants.txt
+	format=testname run_tests mutants -tags=mutants -timeout=6h ./test/mutants/ || {
+		[[ ! -e ${MUTANTS_TABLE} ]] || cat "${MUTANTS_TABLE}"
+		return 1
+	}
+	cat "${MUTANTS_TABLE}"
+}
 
 step_examples() {
 	# The first README shows curl; the race detector needs a C compiler.
