@@ -206,7 +206,7 @@ run_faults() {
 
 # The commit chooses one scenario of each engine, and of its plans some.
 step_faults() {
-	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=16 run_faults faults
+	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=24 run_faults faults
 }
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }

@@ -297,3 +297,32 @@ func TestTheHashOfASecretDoesntDependOnItsPassword(t *testing.T) {
 		t.Errorf("hashes are %v, want one", hashes)
 	}
 }
+
+// A Deployment's pod that is going exists beside the one that takes its place: that
+// makes no second member of it.
+func TestWhatOnlySeveralMembersHaveIsntMadeForOneThatIsReplaced(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		change func(*Input)
+		want   bool
+	}{
+		"one member without storage, and one that goes":      {func(in *Input) { in.Recorded.Existing = 2 }, false},
+		"several members without storage":                    {func(in *Input) { in.Database.Spec.Replicas = new(int32(3)) }, true},
+		"one with storage, and one that isn't wanted longer": {func(in *Input) { withStorage(in); in.Recorded.Existing = 2 }, true},
+		"one with storage":                                   {withStorage, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			desired, problem := Render(anInput(row.change))
+			if problem != nil {
+				t.Fatal(problem)
+			}
+			for ref, has := range map[plan.Ref]bool{{Kind: plan.KindService, Name: "db-ro"}: false, {Kind: plan.KindDisruptionBudget, Name: "db"}: false} {
+				for _, child := range desired.Children {
+					has = has || child.Ref == ref
+				}
+				if has != row.want {
+					t.Errorf("%s is rendered: %t", ref, has)
+				}
+			}
+		})
+	}
+}

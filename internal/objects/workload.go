@@ -44,9 +44,10 @@ func (r *rendering) wanted() int32 {
 }
 
 // isReplicated tells whether there are several members, or are to be: then the
-// Services ask for roles.
+// Services ask for roles. A Deployment's pod may exist beside the one that takes its
+// place.
 func (r *rendering) isReplicated() bool {
-	return r.wanted() > 1 || r.Recorded.Size > 1 || r.Recorded.Existing > 1
+	return r.wanted() > 1 || r.isDurable() && max(r.Recorded.Size, r.Recorded.Existing) > 1
 }
 
 // hasStatefulSet tells whether members have names that stay.

@@ -133,6 +133,9 @@ func TestNobodyFollowsThePodOfADeployment(t *testing.T) {
 			b := aDatabase().ephemeral().withMember(func(m *Member) { m.Pod.Name = name })
 			topology := settled(b).Topology
 			topology.Primary = name
+			if got := b.build().size(topology, anEngine()); got != 1 {
+				t.Errorf("%s: %d members are to run", name, got)
+			}
 			g := b.build().group(topology, anEngine(), noon())
 			g.engine = engine
 			if got := g.next(); !got.topology.equal(topology) || got.finding != nil || len(got.actions) > 0 {

@@ -13,9 +13,10 @@ import (
 )
 
 // isReplicated tells whether there are roles to decide about: more than one member
-// is asked for, exists, or is named.
+// is asked for, exists, or is named. A Deployment's pod may exist beside the one that
+// takes its place.
 func (s Snapshot) isReplicated(topology Topology) bool {
-	return wantedReplicas(s.Database) > 1 || len(topology.Members) > 0 || len(s.Members) > 1
+	return wantedReplicas(s.Database) > 1 || len(topology.Members) > 0 || s.isDurable() && len(s.Members) > 1
 }
 
 // isSync tells whether commits are to be acknowledged by replicas: what the spec
@@ -137,8 +138,8 @@ func (s Snapshot) named() *Member {
 // handed over.
 func (s Snapshot) size(topology Topology, engine Engine) int32 {
 	wanted := wantedReplicas(s.Database)
-	if topology.State != TopologyInitialized {
-		return 1
+	if topology.State != TopologyInitialized || s.workloadRef().Kind == KindDeployment {
+		return 1 // the number at the end of a Deployment's pod counts nothing
 	}
 	needed := max(int32(ordinalOf(topology.Primary))+1, 1)
 	for _, named := range topology.Members {
