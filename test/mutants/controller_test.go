@@ -110,6 +110,12 @@ func liveReadMutants() []mutant {
 func syncMutants() []mutant {
 	return []mutant{
 		{
+			"the lag of a replica is never in the status, which so is written at each look", "ours, found by putting bugs back", "internal/controller/databasemanager/report.go",
+			"\t\t\tone.WithLag(member.Lag)\n",
+			"",
+			inController(), "",
+		},
+		{
 			"a server is changed when the leader's lease is about to end", "execute.go, actionLimit", "internal/controller/databasemanager/tune.go",
 			"\tif !e.config.MayAct(actionLimit) {",
 			"\tif !e.config.MayAct(0) {",

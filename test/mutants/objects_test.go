@@ -62,6 +62,12 @@ func securityMutants() []mutant {
 func renderMutants() []mutant {
 	return []mutant{
 		{
+			"a Deployment's pod that is being replaced counts as a second member", "ours, found by the fault tests", "internal/objects/workload.go",
+			"r.isDurable() && max(r.Recorded.Size, r.Recorded.Existing) > 1",
+			"max(r.Recorded.Size, r.Recorded.Existing) > 1",
+			unit("./internal/objects/"), "",
+		},
+		{
 			"a user's label replaces one of ours", "cass-operator #330", "internal/objects/scheduling.go",
 			"\tlabels := texts(r.Database.Spec.PodLabels)\n\tmaps.Copy(labels, r.labels())\n\treturn labels",
 			"\tlabels := r.labels()\n\tmaps.Copy(labels, texts(r.Database.Spec.PodLabels))\n\treturn labels",

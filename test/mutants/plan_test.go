@@ -8,6 +8,24 @@ package mutants
 func topologyMutants() []mutant {
 	return []mutant{
 		{
+			"the name of a Deployment's pod says how many members there are to be", "ours, found by the fault tests", "internal/plan/replicas.go",
+			" || s.workloadRef().Kind == KindDeployment {",
+			" {",
+			inPlan(), "",
+		},
+		{
+			"a primary that starts with all others is succeeded at once", "ours, found on real nodes", "internal/controller/databasemanager/observe.go",
+			"since(c.unservedSince, uid, !serves && hasSuccessors, now)",
+			"since(c.unservedSince, uid, !serves, now)",
+			inController(), "",
+		},
+		{
+			"replicas are restarted before the primary that brings their password", "ours, found on real nodes", "internal/plan/roll.go",
+			"\t\tcase s.bringsThePassword(member, desired):\n\t\t\treturn -1\n",
+			"",
+			inPlan(), "",
+		},
+		{
 			"a lost topology is taken for a new database, though there are data", "CNPG #11006", "internal/plan/topology.go",
 			"\t\tif ref.Kind == KindVolumeClaim && isMarked && (engine",
 			"\t\tif ref.Kind == KindStatefulSet && isMarked && (engine",
