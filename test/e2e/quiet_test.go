@@ -69,8 +69,8 @@ func expectUntouched(t *testing.T, namespace string, before map[string]string, r
 	return other
 }
 
-// createCrowd creates databases, every other one with storage, and waits until
-// all are ready and the operator is at rest.
+// createCrowd creates databases, every other one with storage, one with three members,
+// and waits until all are ready and the operator is at rest.
 func createCrowd(t *testing.T, namespace string, count int) []database {
 	t.Helper()
 	begun := time.Now()
@@ -78,7 +78,7 @@ func createCrowd(t *testing.T, namespace string, count int) []database {
 	for i := range count {
 		d := database{engine: anyEngine(), namespace: namespace, name: fmt.Sprintf("resting-%d", i)}
 		switch {
-		case i == 0:
+		case i == 2:
 			d.create(t, replicated(3, ""))
 		case i%2 == 0:
 			d.create(t, durable)
