@@ -45,7 +45,7 @@ func faults() []event {
 		{"kill the server of a member", func(c *chaos, t *testing.T) { c.n.kill(t, c.any(t)) }},
 		{"kill the server of the primary", func(c *chaos, t *testing.T) { c.n.kill(t, c.primary(t)) }},
 		{"delete the pod of a member", func(c *chaos, t *testing.T) { c.deletePodOf(t, c.any(t)) }},
-		{"delete the primary's pod without grace", func(c *chaos, t *testing.T) { c.deleteAtOnce(t, c.primary(t)) }},
+		{"delete the primary's pod without grace", func(c *chaos, t *testing.T) { deleteAtOnce(t, c.primary(t)) }},
 		{"lose a replica's pod and volume", (*chaos).loseReplica},
 		{"cut the primary off", func(c *chaos, t *testing.T) { c.cutOff(t, c.primary(t)) }},
 		{"cut a replica off", func(c *chaos, t *testing.T) { c.cutOff(t, c.anyReplica(t)) }},

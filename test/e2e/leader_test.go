@@ -42,11 +42,7 @@ func TestAnotherOperatorTakesOverFromALeaderThatDies(t *testing.T) {
 		kill func(*corev1.Pod)
 	}{
 		{"its process was killed", func(pod *corev1.Pod) { n.kill(t, pod) }},
-		{"its pod was deleted without grace", func(pod *corev1.Pod) {
-			if err := env.kube.CoreV1().Pods(operatorNamespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-				t.Fatalf("delete the leader's pod: %v", err)
-			}
-		}},
+		{"its pod was deleted without grace", func(pod *corev1.Pod) { deleteAtOnce(t, pod) }},
 	} {
 		former := leader(t)
 		pod, err := env.kube.CoreV1().Pods(operatorNamespace).Get(t.Context(), podOf(former), metav1.GetOptions{})

@@ -142,10 +142,10 @@ func (d database) primary(t *testing.T) *corev1.Pod {
 
 // deleteAtOnce deletes a pod as one does whose node is gone: its name is free at
 // once, whatever becomes of its processes.
-func (d database) deleteAtOnce(t *testing.T, pod *corev1.Pod) {
+func deleteAtOnce(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	if err := env.kube.CoreV1().Pods(d.namespace).Delete(t.Context(), pod.Name, options); err != nil {
+	if err := env.kube.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, options); err != nil {
 		t.Fatalf("delete pod %s: %v", pod.Name, err)
 	}
 }

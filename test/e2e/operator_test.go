@@ -213,9 +213,7 @@ func killOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pod := range pods.Items {
-		if err := env.kube.CoreV1().Pods(operatorNamespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-			t.Fatalf("delete the operator %s: %v", pod.Name, err)
-		}
+		deleteAtOnce(t, &pod)
 	}
 }
 

@@ -37,7 +37,7 @@ func liveReplicated(t *testing.T, e engine) {
 	w.expectRecords(t, l.stem()+"-ro")
 	l.losesItsPrimary(t, w, "kill -9 of the primary's server", func(pod *corev1.Pod) { n.kill(t, pod) })
 	former := l.primary(t)
-	l.losesItsPrimary(t, w, "deletion of the primary's pod without grace", func(pod *corev1.Pod) { l.deleteAtOnce(t, pod) })
+	l.losesItsPrimary(t, w, "deletion of the primary's pod without grace", func(pod *corev1.Pod) { deleteAtOnce(t, pod) })
 	l.waitWhole(t, 3, former.UID)
 	if env.isFull {
 		l.handsOver(t, w)

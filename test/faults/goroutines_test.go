@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -55,14 +54,6 @@ func TestGoroutinesGoWithTheirDatabases(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// isQuiet tells whether an operator hasn't written for a while.
-func isQuiet(o *operator) error {
-	if writes := o.seen(request.isWork); len(writes) > 0 && time.Since(writes[len(writes)-1].at) < quiet {
-		return fmt.Errorf("it has just sent %s", writes[len(writes)-1])
-	}
-	return nil
 }
 
 // freeAddress is one on which nobody listens.

@@ -202,10 +202,7 @@ func (c *crowd) foosMissing(ctx context.Context) error {
 	}
 	var missing int
 	for _, foo := range foos.Items {
-		isSaid := slices.ContainsFunc(foo.Status.Conditions, func(condition metav1.Condition) bool {
-			return condition.ObservedGeneration == foo.Generation && condition.Status == metav1.ConditionTrue
-		})
-		if !isSaid || replicas[foo.Name] != *foo.Spec.Replicas {
+		if !saysWell(&foo) || replicas[foo.Name] != *foo.Spec.Replicas {
 			missing++
 		}
 	}
@@ -231,14 +228,11 @@ func (c *crowd) databasesMissing(ctx context.Context) error {
 	const edit = "example.com/edit"
 	var missing int
 	for _, database := range databases.Items {
-		isSaid := slices.ContainsFunc(database.Status.Conditions, func(condition metav1.Condition) bool {
-			return condition.Type == v1alpha1.ConditionReady && condition.ObservedGeneration == database.Generation && condition.Status == metav1.ConditionTrue
-		})
 		wanted := ""
 		if database.Spec.Service != nil {
 			wanted = string(database.Spec.Service.Annotations[edit])
 		}
-		if !isSaid || byName[database.Name].Annotations[edit] != wanted {
+		if saysReady(&database) != nil || byName[database.Name].Annotations[edit] != wanted {
 			missing++
 		}
 	}

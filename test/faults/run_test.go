@@ -7,6 +7,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -173,9 +174,17 @@ func (g *staging) isAtRest(t *testing.T) error {
 		return errors.New("what was held back has just been sent")
 	}
 	for _, one := range g.operators {
-		if writes := one.seen(request.isWork); len(writes) > 0 && time.Since(writes[len(writes)-1].at) < quiet {
-			return errors.New("the operator isn't at rest")
+		if err := isQuiet(one); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// isQuiet tells whether an operator hasn't written for a while.
+func isQuiet(o *operator) error {
+	if writes := o.seen(request.isWork); len(writes) > 0 && time.Since(writes[len(writes)-1].at) < quiet {
+		return fmt.Errorf("it has just sent %s", writes[len(writes)-1])
 	}
 	return nil
 }

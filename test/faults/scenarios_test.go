@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,11 @@ func isReady(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
+	return saysReady(database)
+}
+
+// saysReady tells whether its status says so, of the spec as it is.
+func saysReady(database *v1alpha1.DatabaseManager) error {
 	ready := meta.FindStatusCondition(database.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != database.Generation {
 		return fmt.Errorf("at generation %d the condition Ready is %+v", database.Generation, ready)
@@ -226,13 +232,18 @@ func hasReplicas(want int32) func(context.Context, string) error {
 		if *deployment.Spec.Replicas != want {
 			return fmt.Errorf("%d replicas, want %d", *deployment.Spec.Replicas, want)
 		}
-		for _, condition := range foo.Status.Conditions {
-			if condition.ObservedGeneration == foo.Generation && condition.Status == metav1.ConditionTrue {
-				return nil
-			}
+		if !saysWell(foo) {
+			return errors.New("the Foo doesn't say that all is well")
 		}
-		return errors.New("the Foo doesn't say that all is well")
+		return nil
 	}
+}
+
+// saysWell tells whether a Foo's status says that all is well, of the spec as it is.
+func saysWell(foo *foov1alpha1.Foo) bool {
+	return slices.ContainsFunc(foo.Status.Conditions, func(condition metav1.Condition) bool {
+		return condition.ObservedGeneration == foo.Generation && condition.Status == metav1.ConditionTrue
+	})
 }
 
 func hasNoDeployment(ctx context.Context, namespace string) error {
