@@ -7,6 +7,8 @@ package app
 import (
 	"os"
 
+	"k8s.io/klog/v2"
+
 	"coolops.cn/database-manager/internal/controller/databasemanager"
 	"coolops.cn/database-manager/internal/engine/mariadb"
 	"coolops.cn/database-manager/internal/engine/mysql"
@@ -20,7 +22,14 @@ import (
 // engines lists the database engines that there are, of which a test plays the
 // servers: all but the positions of their data is as in a release.
 func engines() []databasemanager.Engine {
-	dial := remote.Dialer(os.Getenv(remote.SocketVariable))
+	socket := os.Getenv(remote.SocketVariable)
+	// A test that is killed leaves no operator behind.
+	go func() {
+		remote.AwaitEnd(socket)
+		klog.Background().Error(nil, "Nobody plays the servers any more", "socket", socket)
+		os.Exit(1)
+	}()
+	dial := remote.Dialer(socket)
 	return []databasemanager.Engine{
 		{Engine: playedMySQL{mysql.New()}, Dial: dial},
 		{Engine: playedMariaDB{mariadb.New()}, Dial: dial},

@@ -19,15 +19,30 @@ import (
 // callLimit is how long a call may take, as those of the real engines.
 const callLimit = time.Second
 
-// Dialer returns what makes connections to the servers behind a socket.
-func Dialer(socket string) func(dbclient.Target) dbclient.Connection {
-	client := &http.Client{Transport: &http.Transport{
+// url is where all calls go to; the socket is what counts.
+const url = "http://played/"
+
+func clientOf(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var dialer net.Dialer
 			return dialer.DialContext(ctx, "unix", socket)
 		},
 		MaxIdleConnsPerHost: 64,
 	}}
+}
+
+// AwaitEnd returns once nobody answers at a socket any more.
+func AwaitEnd(socket string) {
+	// The answer comes when the servers end, if at all.
+	if response, err := clientOf(socket).Get(url); err == nil {
+		_ = response.Body.Close()
+	}
+}
+
+// Dialer returns what makes connections to the servers behind a socket.
+func Dialer(socket string) func(dbclient.Target) dbclient.Connection {
+	client := clientOf(socket)
 	return func(target dbclient.Target) dbclient.Connection { return &connection{client, target} }
 }
 
@@ -45,7 +60,7 @@ func (c *connection) call(ctx context.Context, call Call) (plan.EngineState, err
 	if err != nil {
 		return plan.EngineState{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://played/", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return plan.EngineState{}, err
 	}

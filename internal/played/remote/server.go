@@ -21,6 +21,10 @@ func Serve(socket string, servers Servers) (stop func() error, err error) {
 	server := &http.Server{
 		ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				<-r.Context().Done() // of who waits for the end, or of the end
+				return
+			}
 			var call Call
 			if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
