@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
 	"coolops.cn/database-manager/test/player"
+	"coolops.cn/database-manager/test/sample"
 )
 
 // env is the API server under test; TestMain fills it before any test runs.
@@ -89,16 +89,16 @@ func connect(ctx context.Context) (environment, error) {
 	if e.restart == "" {
 		return environment{}, errors.New("FAULTS_RESTART isn't set: run make test-faults")
 	}
-	if e.seed, err = numberFrom("FAULTS_SEED", 1); err != nil {
+	if e.seed, err = sample.Number("FAULTS_SEED", 1); err != nil {
 		return environment{}, err
 	}
-	if e.share, err = numberFrom("FAULTS_SHARE", 1); err != nil {
+	if e.share, err = sample.Number("FAULTS_SHARE", 1); err != nil {
 		return environment{}, err
 	}
-	if e.disturbances, err = numberFrom("FAULTS_DISTURBANCES", 1); err != nil {
+	if e.disturbances, err = sample.Number("FAULTS_DISTURBANCES", 1); err != nil {
 		return environment{}, err
 	}
-	if e.pairs, err = numberFrom("FAULTS_PAIRS", 12); err != nil {
+	if e.pairs, err = sample.Number("FAULTS_PAIRS", 12); err != nil {
 		return environment{}, err
 	}
 	if e.kube, err = kubernetes.NewForConfig(config); err != nil {
@@ -111,19 +111,6 @@ func connect(ctx context.Context) (environment, error) {
 		return environment{}, fmt.Errorf("list databases (is config/crds.yaml applied?): %w", err)
 	}
 	return e, nil
-}
-
-// numberFrom reads a number, greater than 0, from a variable.
-func numberFrom(name string, otherwise uint64) (uint64, error) {
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise, nil
-	}
-	number, err := strconv.ParseUint(value, 10, 64)
-	if err != nil || number == 0 {
-		return 0, fmt.Errorf("%s is %q, and no number greater than 0", name, value)
-	}
-	return number, nil
 }
 
 // newNamespace makes a namespace for one plan. It stays, empty: to delete one costs the

@@ -6,11 +6,12 @@ package faults
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"coolops.cn/database-manager/test/sample"
 )
 
 // fault is what goes wrong with one write.
@@ -162,11 +163,4 @@ func (f fault) kills() bool { return slices.Contains([]fault{killedBefore, kille
 
 // isChosen tells whether a plan is one of those that are played: all of them, or one
 // of FAULTS_SHARE, which FAULTS_SEED chooses.
-func isChosen(plan string) bool { return isOneOf(env.share, plan) }
-
-// isOneOf tells whether a plan is one of so many, by the seed.
-func isOneOf(share uint64, plan string) bool {
-	digest := fnv.New64a()
-	_, _ = fmt.Fprintf(digest, "%d %s", env.seed, plan) // it never fails
-	return digest.Sum64()%share == 0
-}
+func isChosen(plan string) bool { return sample.IsChosen(env.seed, env.share, plan) }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"coolops.cn/database-manager/test/sample"
 )
 
 // scenario is what a user does, step by step.
@@ -121,7 +123,7 @@ func (g *staging) run(t *testing.T, beside func(step int, hasBegun bool)) outcom
 // in some of the runs.
 func (g *staging) staysQuiet(t *testing.T) {
 	t.Helper()
-	if g.plan == nil || !isOneOf(longQuietShare, g.name+g.plan.String()) {
+	if g.plan == nil || !sample.IsChosen(env.seed, longQuietShare, g.name+g.plan.String()) {
 		return
 	}
 	begun := time.Now()

@@ -6,13 +6,13 @@ package mutants
 
 import (
 	"fmt"
-	"hash/fnv"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"coolops.cn/database-manager/test/sample"
 )
 
 // mutant is a bug, and what has to find it.
@@ -127,37 +127,17 @@ func choose() ([]mutant, error) {
 			return nil, fmt.Errorf("MUTANTS_LEVELS names %q, which is no level", name)
 		}
 	}
-	share, err := numberFrom("MUTANTS_SHARE", 1)
+	share, err := sample.Number("MUTANTS_SHARE", 1)
 	if err != nil {
 		return nil, err
 	}
-	seed, err := numberFrom("MUTANTS_SEED", 1)
+	seed, err := sample.Number("MUTANTS_SEED", 1)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(mutants(), func(m mutant) bool {
-		return !slices.Contains(levels, string(m.killer.level)) || !isChosen(m.name, share, seed)
+		return !slices.Contains(levels, string(m.killer.level)) || !sample.IsChosen(seed, share, m.name)
 	}), nil
-}
-
-// isChosen tells whether a mutant is the one of so many.
-func isChosen(name string, share, seed uint64) bool {
-	digest := fnv.New64a()
-	_, _ = fmt.Fprintf(digest, "%d %s", seed, name) // it never fails
-	return digest.Sum64()%share == 0
-}
-
-// numberFrom reads a positive number.
-func numberFrom(variable string, usual uint64) (uint64, error) {
-	text := os.Getenv(variable)
-	if text == "" {
-		return usual, nil
-	}
-	number, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || number == 0 {
-		return 0, fmt.Errorf("%s is %q, and no positive number", variable, text)
-	}
-	return number, nil
 }
 
 // tabulate has a line for each mutant, and the score.
