@@ -19,7 +19,10 @@ ENGINE ?= redis
 FAULTS ?= 20
 SEED ?=
 
-export NAME IMAGE STEP ENGINE FAULTS SEED
+# Of so many plans faults plays one; all by default.
+SHARE ?=
+
+export NAME IMAGE STEP ENGINE FAULTS SEED SHARE
 
 .PHONY: help
 help: ## list the targets
@@ -62,7 +65,7 @@ faults-quick: ## the same on all scenarios of each engine, with one of many plan
 	@hack/test.sh faults-quick
 
 .PHONY: faults
-faults: ## every write of every scenario broken in every way (hours; SEED=…)
+faults: ## every write of every scenario broken in every way (hours; SHARE=4 for one of four plans, SEED=…)
 	@hack/test.sh faults-full
 
 .PHONY: mutants

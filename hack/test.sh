@@ -22,7 +22,7 @@
 #
 #   engines-full as engines, with every version and every password that is tried
 #   faults-quick as faults, with all scenarios of each engine and one of many plans (15 minutes)
-#   faults-full  as faults, with all plans (hours); SEED repeats another run's pairs of changes
+#   faults-full  as faults, with all plans (hours), or one of SHARE; SEED repeats another run's choice
 #   mutants      bugs put back into the product, which the tests have to find (an hour, needs root);
 #                MUTANTS_LEVELS="unit simulate" leaves out what needs real servers
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
@@ -197,7 +197,7 @@ run_faults() {
 	hack/tools.sh gcc # for the race detector
 	go build -race -tags=played -o bin/database-manager-played ./cmd/database-manager
 	export FAULTS_OPERATOR=${PWD}/bin/database-manager-played FAULTS_TABLE=${results}/${which}.txt
-	echo "what is tried: FAULTS_SEED=${FAULTS_SEED} FAULTS_SHARE=${FAULTS_SHARE}"
+	echo "what is tried: FAULTS_SEED=${FAULTS_SEED} FAULTS_SHARE=${FAULTS_SHARE}; the table so far: ${FAULTS_TABLE}"
 	# Most of them wait most of the time.
 	run_tests "${which}" -tags=faults -parallel=8 "$@" ./test/faults/... || {
 		[[ ! -e ${FAULTS_TABLE} ]] || cat "${FAULTS_TABLE}"
@@ -212,7 +212,7 @@ step_faults() {
 }
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }
-step_faults-full() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=1 FAULTS_PAIRS=200 FAULTS_DISTURBANCES=4 run_faults faults-full -timeout=24h; }
+step_faults-full() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=${SHARE:-1} FAULTS_PAIRS=200 FAULTS_DISTURBANCES=4 run_faults faults-full -timeout=24h; }
 
 step_mutants() {
 	hack/tools.sh gcc util-linux iproute2

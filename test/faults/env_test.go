@@ -71,8 +71,29 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, env.player.Stop()) }()
 	env.tally = &tally{}
+	done := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- writeTable(done) }()
 	code = m.Run()
-	return code, os.WriteFile(env.table, []byte(env.tally.String()), 0o644)
+	close(done)
+	return code, <-ended
+}
+
+// writeTable writes what was tried so far, again and again until all of it is done.
+func writeTable(done <-chan struct{}) error {
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for isDone := false; !isDone; {
+		select {
+		case <-ticker.C:
+		case <-done:
+			isDone = true
+		}
+		if err := os.WriteFile(env.table, []byte(env.tally.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func connect(ctx context.Context) (environment, error) {
