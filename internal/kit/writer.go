@@ -101,7 +101,7 @@ func (w *Writer[T]) Apply(ctx context.Context, name string, expected Expected, e
 	if err != nil {
 		return nil, err
 	}
-	if live, err = w.takeOver(ctx, name, live); err != nil {
+	if live, err = w.takeOver(ctx, name, live, fields); err != nil {
 		return nil, err
 	}
 	pinned, err := w.pin(fields, live)
@@ -159,10 +159,17 @@ func (w *Writer[T]) pin(fields map[string]any, live T) (map[string]any, error) {
 	return fields, nil
 }
 
-// takeOver makes the fields that our POST set ours to remove. The API server
-// books them under the operation Update, where a later apply, which is another
-// operation, adds to them but never takes any away.
-func (w *Writer[T]) takeOver(ctx context.Context, name string, live T) (T, error) {
+// takeOver makes the fields that our POST set ours to remove, once one of them is not
+// to be set any more. The API server books them under the operation Update, where a
+// later apply, which is another operation, adds to them but never takes any away.
+func (w *Writer[T]) takeOver(ctx context.Context, name string, live T, fields map[string]any) (T, error) {
+	isNeeded, err := drops(live, w.Manager, fields)
+	if err != nil {
+		return live, fmt.Errorf("take over %s: %w", name, err)
+	}
+	if !isNeeded {
+		return live, nil
+	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(w.Manager), w.Manager)
 	if err != nil {
 		return live, fmt.Errorf("take over %s: %w", name, err)

@@ -75,8 +75,8 @@ func liveReadMutants() []mutant {
 		},
 		{
 			"what is retained is made for a database that went meanwhile", "yugabyte #35", "internal/controller/databasemanager/execute.go",
-			"\tif e.isConfirmed && !isStray {",
-			"\tif e.isConfirmed && (isStray || !isStray) {",
+			"isRecent || !e.confirmedAt.IsZero() && !isStray",
+			"isRecent || !e.confirmedAt.IsZero() && (isStray || !isStray)",
 			inController(), "",
 		},
 		{
@@ -147,14 +147,14 @@ func syncMutants() []mutant {
 		},
 		{
 			"what a spec no longer says stays where our own creation set it", "cockroach #927", "internal/kit/writer.go",
-			"\tif live, err = w.takeOver(ctx, name, live); err != nil {",
+			"\tif live, err = w.takeOver(ctx, name, live, fields); err != nil {",
 			"\tif live, err = live, error(nil); err != nil {",
-			inFaults("^TestAMutationThatIsTakenBackLeavesNothing$"), "",
+			inFaults("^TestAChangeThatIsTakenBackLeavesNothing$"), "",
 		},
 		{
 			"a status that says the same is written at each restart", "R11", "internal/controller/databasemanager/report.go",
-			"if !equality.Semantic.DeepEqual(status, database.Status) {",
-			"if database.UID != \"\" || !equality.Semantic.DeepEqual(status, database.Status) {",
+			"differs := !equality.Semantic.DeepEqual(status, database.Status)",
+			"differs := database.UID != \"\" || !equality.Semantic.DeepEqual(status, database.Status)",
 			inFaults("^TestAtRestThereIsNoRequest$"), "",
 		},
 		{

@@ -7,6 +7,7 @@ package mutants
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,33 @@ func TestTheTableFitsTheSources(t *testing.T) {
 		if needsRun := m.killer.level != levelUnit; needsRun && m.killer.run == "" {
 			t.Errorf("%q: of the level %s all tests are too many", m.name, m.killer.level)
 		}
+		if err := m.killer.exists(); err != nil {
+			t.Errorf("%q: %v", m.name, err)
+		}
 	}
+}
+
+// exists fails if there is no test of the name that a killer runs: it would find
+// nothing, and nobody would see why.
+func (k killer) exists() error {
+	if k.run == "" {
+		return nil
+	}
+	name, _, _ := strings.Cut(strings.Trim(k.run, "^$"), "/")
+	files, err := filepath.Glob(filepath.Join("../..", k.packages, "*_test.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file) // #nosec G304 -- of this file's tables
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(content), "\nfunc "+name+"(t *testing.T)") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no test %s in %s", name, k.packages)
 }
 
 // choose returns the mutants of the levels that are asked for, or a share of them.

@@ -13,6 +13,7 @@ package databasemanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -106,6 +107,9 @@ type Controller struct {
 	// names hasn't taken writes while another could take its place, forsakenSince since
 	// when none could, and leavingSince since when that one's pod is being deleted.
 	unservedSince, forsakenSince, leavingSince map[types.UID]time.Time
+	// unwrittenSince is, by a database's UID, since when its status hasn't been what is
+	// written.
+	unwrittenSince map[types.UID]time.Time
 }
 
 // New returns the controller with its handlers in place. The informer
@@ -118,6 +122,7 @@ func New(config Config) (*Controller, error) {
 		lastSeen: map[types.UID]map[plan.Ref]metav1.Object{},
 
 		absentSince: map[types.UID]time.Time{}, unservedSince: map[types.UID]time.Time{}, forsakenSince: map[types.UID]time.Time{}, leavingSince: map[types.UID]time.Time{},
+		unwrittenSince: map[types.UID]time.Time{},
 	}
 	for _, engine := range config.Engines {
 		c.engines[engine.Type()] = engine
@@ -165,13 +170,14 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	desired, problem := c.render(snapshot, now)
 	todo := plan.Make(snapshot, desired, problem, now)
 	outcome, failure := c.execute(ctx, key, snapshot, desired, todo)
-	if err := c.report(ctx, key, snapshot, desired, todo, outcome, now); err != nil && failure == nil {
+	unwritten, err := c.report(ctx, key, snapshot, desired, todo, outcome, now)
+	if failure == nil {
 		failure = err
 	}
 	if todo.IsUrgent {
 		c.hurry(key, snapshot)
 	}
-	return next(todo, outcome, failure)
+	return atLatest(next(todo, outcome, failure), unwritten)
 }
 
 // hurry has the members asked at once: one of them is about to say something.
@@ -222,6 +228,17 @@ func next(todo plan.Plan, outcome plan.Outcome, failure error) error {
 	default:
 		return nil
 	}
+}
+
+// atLatest is what a sync returns, if the status has still to be written after a
+// while.
+func atLatest(result error, unwritten time.Duration) error {
+	wait, isWait := errors.AsType[*kit.Wait](result)
+	_, isStalled := errors.AsType[*kit.Stalled](result)
+	if unwritten > 0 && (result == nil || isStalled || isWait && wait.After > unwritten) {
+		return &kit.Wait{After: unwritten, Reason: "a status that may pass is given a moment"}
+	}
+	return result
 }
 
 // forget drops what is remembered of a database that is gone.

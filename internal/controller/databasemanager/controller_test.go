@@ -49,6 +49,32 @@ func TestADatabaseIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// A status that waits to be written is looked at in time, whatever else is waited for.
+func TestAStatusThatWaitsIsWrittenInTime(t *testing.T) {
+	failure := errors.New("tried again by itself")
+	for sentence, row := range map[string]struct {
+		result    error
+		unwritten time.Duration
+		want      time.Duration // below zero for the result as it is
+	}{
+		"with nothing else to wait for":      {nil, time.Second, time.Second},
+		"where only a change can help":       {&kit.Stalled{Reason: "test"}, time.Second, time.Second},
+		"before what is to be waited for":    {&kit.Wait{After: time.Minute, Reason: "test"}, time.Second, time.Second},
+		"after it":                           {&kit.Wait{After: time.Millisecond, Reason: "test"}, time.Second, -1},
+		"with what failed":                   {failure, time.Second, -1},
+		"and never, where it is as it is":    {nil, 0, -1},
+		"and no sooner than what waits then": {&kit.Wait{After: time.Minute, Reason: "test"}, 0, -1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := atLatest(row.result, row.unwritten)
+			wait, isWait := errors.AsType[*kit.Wait](got)
+			if isSame := got == row.result; isSame != (row.want < 0) || !isSame && (!isWait || wait.After != row.want) { //nolint:errorlint // the very result
+				t.Errorf("%v becomes %v, want a wait of %s", row.result, got, row.want)
+			}
+		})
+	}
+}
+
 // Where all members start, the others are up before the primary as often as not, and
 // are no reason to have another one.
 func TestThePrimaryIsWaitedForFromWhenItCouldBeSucceeded(t *testing.T) {

@@ -37,9 +37,9 @@ type execution struct {
 	key      cache.ObjectName
 	snapshot plan.Snapshot
 	claimant plan.Claimant
-	// isConfirmed is true once a live read has shown, in this pass, that the
-	// database exists.
-	isConfirmed bool
+	// confirmedAt is when a live read has shown, in this pass, that the database
+	// exists; zero if none has.
+	confirmedAt time.Time
 }
 
 // execute carries out the actions in their order, up to the first that fails.
@@ -103,9 +103,13 @@ func outcomeOf(action plan.Action, err error) (plan.Outcome, error) {
 	}
 }
 
+// existenceLasts is how long a database that was there is taken to be there still,
+// when objects are made or taken over that nothing collects.
+const existenceLasts = time.Second
+
 // confirmExistence looks, live, whether the database is still there, before the
-// first child is made and before each object is made or taken over that nothing
-// collects: a cache that hasn't seen the database go would leave it behind.
+// first child is made, and a moment before objects are made or taken over that nothing
+// collects: a cache that hasn't seen the database go would leave them behind.
 func (e *execution) confirmExistence(ctx context.Context, action plan.Action) error {
 	var isStray bool
 	switch action := action.(type) {
@@ -116,9 +120,11 @@ func (e *execution) confirmExistence(ctx context.Context, action plan.Action) er
 	default:
 		return nil
 	}
-	if e.isConfirmed && !isStray {
+	isRecent := time.Since(e.confirmedAt) < existenceLasts
+	if isRecent || !e.confirmedAt.IsZero() && !isStray {
 		return nil
 	}
+	asked := time.Now()
 	database, err := e.config.Databases.CoolopsV1alpha1().DatabaseManagers(e.key.Namespace).Get(ctx, e.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && (database.UID != e.claimant.UID || database.DeletionTimestamp != nil) {
 		return &kit.Stalled{Reason: "the database was deleted a moment ago"}
@@ -126,7 +132,7 @@ func (e *execution) confirmExistence(ctx context.Context, action plan.Action) er
 	if err != nil {
 		return fmt.Errorf("confirm that the database exists: %w", err)
 	}
-	e.isConfirmed = true
+	e.confirmedAt = asked
 	return nil
 }
 

@@ -24,6 +24,7 @@ func (c *Controller) onDatabase(database *v1alpha1.DatabaseManager, change kit.C
 	delete(c.absentSince, database.UID)
 	delete(c.unservedSince, database.UID)
 	delete(c.forsakenSince, database.UID)
+	delete(c.unwrittenSince, database.UID)
 	delete(c.leavingSince, database.UID)
 	c.mu.Unlock()
 	c.enqueueIndexed(byStem, database.Namespace, stemKey(database.Namespace, database.Spec.DeploymentName), false)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func theDatabase(changes ...func(*v1alpha1.DatabaseManager)) *v1alpha1.DatabaseM
 // and, of databases, those.
 func anExecution(objects, databases []runtime.Object) (*execution, *fake.Clientset, *databasesfake.Clientset) {
 	kubernetes, owners := fake.NewClientset(objects...), databasesfake.NewClientset(databases...)
-	controller := &Controller{config: Config{Kubernetes: kubernetes, Databases: owners}, caches: caches{View: kit.NewView()}}
+	controller := &Controller{config: Config{Kubernetes: kubernetes, Databases: owners}, caches: caches{View: kit.NewView()}, unwrittenSince: map[types.UID]time.Time{}}
 	snapshot := plan.Snapshot{Database: theDatabase(), Objects: map[plan.Ref]metav1.Object{}}
 	return &execution{Controller: controller, key: cache.NewObjectName("shop", "orders"), snapshot: snapshot, claimant: snapshot.Claimant("data")}, kubernetes, owners
 }
@@ -171,7 +172,7 @@ func TestAStatusIsOfTheDatabaseAsItWasRead(t *testing.T) {
 	e, _, owners := anExecution(nil, []runtime.Object{theDatabase()})
 	e.config.Recorder = events.NewFakeRecorder(10)
 	// Whatever the fake answers to that.
-	_ = e.report(t.Context(), e.key, e.snapshot, plan.Desired{}, plan.Plan{}, plan.Outcome{IsDone: true}, time.Now())
+	_, _ = e.report(t.Context(), e.key, e.snapshot, plan.Desired{}, plan.Plan{}, plan.Outcome{IsDone: true}, time.Now())
 	checkPatch(t, writesOf(owners.Actions()), "read", "7")
 }
 
@@ -244,14 +245,20 @@ func TestThePassEndsWhereItFails(t *testing.T) {
 	for sentence, row := range map[string]struct {
 		refused string // the resource that can't be made
 		looks   int    // how often the database is found
+		takes   time.Duration
 		made    []string
 	}{
-		"nowhere":            {"", 9, []string{"services", "configmaps", "statefulsets"}},
-		"at what is refused": {"configmaps", 9, []string{"services", "configmaps"}},
-		"before what stays, if the database is gone": {"", 1, []string{"services"}},
+		"nowhere":                             {"", 9, 0, []string{"services", "configmaps", "statefulsets"}},
+		"nowhere, after one look in a moment": {"", 1, 0, []string{"services", "configmaps", "statefulsets"}},
+		"at what is refused":                  {"configmaps", 9, 0, []string{"services", "configmaps"}},
+		"before what stays, if the database is gone by then": {"", 1, existenceLasts, []string{"services"}},
 	} {
-		t.Run(sentence, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			e, kubernetes, owners := anExecution(nil, []runtime.Object{theDatabase()})
+			kubernetes.PrependReactor("create", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				<-time.After(row.takes)
+				return false, nil, nil
+			})
 			kubernetes.PrependReactor("create", row.refused, func(clienttesting.Action) (bool, runtime.Object, error) {
 				return row.refused != "", nil, errors.New("refused")
 			})
@@ -265,7 +272,7 @@ func TestThePassEndsWhereItFails(t *testing.T) {
 				made = append(made, write.GetResource().Resource)
 			}
 			if !slices.Equal(made, row.made) || (err == nil) != (len(made) == len(actions)) {
-				t.Errorf("made are %v (%v), want %v", made, err, row.made)
+				t.Errorf("%s: made are %v (%v), want %v", sentence, made, err, row.made)
 			}
 		})
 	}

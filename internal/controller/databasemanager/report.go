@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -22,21 +23,30 @@ import (
 	v1alpha1apply "coolops.cn/database-manager/pkg/generated/applyconfiguration/coolops/v1alpha1"
 )
 
+// statusPatience is how long a status waits that only says how far something is: what
+// has passed by then is neither written nor told.
+const statusPatience = time.Second
+
 // report writes the status, if it changed, and then tells of what changed in
-// it. While members haven't been asked yet it says nothing.
-func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan, outcome plan.Outcome, now time.Time) error {
+// it. While members haven't been asked yet it says nothing. It returns how long a
+// changed status still has to wait; 0 if there is none.
+func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot plan.Snapshot, desired plan.Desired, todo plan.Plan, outcome plan.Outcome, now time.Time) (unwritten time.Duration, err error) {
 	if todo.IsDeleting {
-		return nil
+		return 0, nil
 	}
 	database := snapshot.Database
 	// What was made good won't be planned again: it is told now, whatever
 	// becomes of the status.
 	c.tellNotices(database, todo, outcome)
 	if snapshot.SettlesIn(now) > 0 || snapshot.IsHandingOver(now) {
-		return nil
+		return 0, nil
 	}
 	status := plan.Report(snapshot, desired, todo, outcome, now)
-	if !equality.Semantic.DeepEqual(status, database.Status) {
+	differs := !equality.Semantic.DeepEqual(status, database.Status)
+	if wait := c.patience(database.UID, differs, now); wait > 0 && !isPressing(database.Status, status) {
+		return wait, nil
+	}
+	if differs {
 		written, err := c.config.Databases.CoolopsV1alpha1().DatabaseManagers(key.Namespace).ApplyStatus(ctx,
 			// The version, too: the API server overlooks a wrong UID here, and a
 			// database that was created again would be given its namesake's status.
@@ -44,16 +54,36 @@ func (c *Controller) report(ctx context.Context, key cache.ObjectName, snapshot 
 			metav1.ApplyOptions{FieldManager: statusFieldManager, Force: true})
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil
+			return 0, nil
 		case apierrors.IsConflict(err):
-			return &kit.Wait{After: cacheLag, Reason: "the database has changed since it was read"}
+			return 0, &kit.Wait{After: cacheLag, Reason: "the database has changed since it was read"}
 		case err != nil:
-			return fmt.Errorf("write the status: %w", err)
+			return 0, fmt.Errorf("write the status: %w", err)
 		}
 		c.caches.OwnWrites.Wrote(key, databaseResource(), written)
+		c.patience(database.UID, false, now)
 	}
 	c.tell(database, status)
-	return nil
+	return 0, nil
+}
+
+// patience returns how long a status that differs from what is written may still wait;
+// 0 if it doesn't, or has waited.
+func (c *Controller) patience(database types.UID, differs bool, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	differsSince := since(c.unwrittenSince, database, differs, now)
+	if !differs {
+		return 0
+	}
+	return max(0, statusPatience-now.Sub(differsSince))
+}
+
+// isPressing tells whether a status is written at once: the first one, and one that
+// says that the database can be used again, or can't.
+func isPressing(written, status v1alpha1.DatabaseManagerStatus) bool {
+	before := meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionReady)
+	return before == nil || before.Status != meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Status
 }
 
 // tellNotices sends an event for what the plan had to make good, once that is
