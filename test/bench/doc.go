@@ -16,12 +16,14 @@
 //	                    line, a file for each benchmark; the guard needs none
 //	BENCH_NODES         "played" if the cluster has no nodes, so that they are played
 //	                    by this process, too (played), or "there"
-//	BENCH_ETCD_METRICS  Unix socket that etcd's metrics are served on; without it
-//	                    writes to etcd aren't counted
+//	BENCH_ETCD_METRICS  a command that prints etcd's metrics; without it writes to
+//	                    etcd aren't counted
 //
 // and these choose how much is measured, with what make bench takes:
 //
-//	BENCH_ROUNDS         how often that is repeated which is compared (5)
+//	BENCH_ENGINES        names of engines, all by default
+//	BENCH_ROUNDS         how often that is repeated which is compared; from 6 on there
+//	                     are intervals of 95 % confidence (6)
 //	BENCH_REST           how long nothing is asked for, a Go duration (2m)
 //	BENCH_LIVES          how many databases of each kind are led through a life (20)
 //	BENCH_FOOS           how many Foos our controller and the twin get (200)

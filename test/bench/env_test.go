@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
 	"coolops.cn/database-manager/test/player"
@@ -30,7 +32,7 @@ var env environment
 
 type environment struct {
 	config *rest.Config
-	// operator and twin are paths of binaries, out is a folder, etcd a socket.
+	// operator and twin are paths of binaries, out is a folder, etcd a command.
 	operator, twin, out, etcd string
 	kube                      kubernetes.Interface
 	resources                 versioned.Interface
@@ -48,6 +50,8 @@ type sizes struct {
 }
 
 func TestMain(m *testing.M) {
+	// What informers say when they are stopped is no result.
+	klog.SetLogger(logr.Discard())
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmarks:", err)
@@ -129,7 +133,7 @@ func readSizes() (sizes, error) {
 		into      *int
 		otherwise int
 	}{
-		{"BENCH_ROUNDS", &s.rounds, 5},
+		{"BENCH_ROUNDS", &s.rounds, 6},
 		{"BENCH_LIVES", &s.lives, 20},
 		{"BENCH_FOOS", &s.foos, 200},
 		{"BENCH_FOREIGN", &s.foreign, 50000},

@@ -34,6 +34,7 @@ func TestGuard(t *testing.T) {
 	namespace := newNamespace(t)
 	program := theOperator("guard", "--namespaces="+namespace)
 	operator := program.start(t)
+	operator.awaitLead(t)
 	fleets := map[string]*fleet{}
 	for _, kind := range databaseKinds() {
 		name := kind.stem()
@@ -92,8 +93,8 @@ func about(entries []audit.Entry, name, namespace string) []audit.Entry {
 func checkCreation(t *testing.T, name string, fleet *fleet, entries []audit.Entry) {
 	t.Helper()
 	counted := count(entries)
-	writes, reads := 3, 0 // of a Foo: the Deployment, and its status twice
-	var more excess
+	writes, reads := 3, 0    // of a Foo: the Deployment, and its status twice
+	more := excess{reads: 1} // whether it is still there, before the Deployment is made
 	if kind, isDatabase := fleet.kind.(databases); isDatabase {
 		writes, reads = kind.formula(childrenOf(t, fleet.namespace, name))
 		more = kind.excess()

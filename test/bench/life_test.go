@@ -7,7 +7,6 @@ package bench
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // TestB1AndB6Lives leads resources of each kind through a life, one kind after the
@@ -55,7 +54,7 @@ func newLife(t *testing.T, kind kind, subject, what, stem string) *life {
 	l := &life{t: t, names: names(stem, 0, env.sizes.lives), subject: subject, what: what}
 	l.operator = theOperator("life", "--namespaces="+namespace).start(t)
 	l.fleet = newFleet(t, kind, namespace)
-	l.operator.awaitCalm(t, time.Minute)
+	l.operator.awaitLead(t)
 	return l
 }
 

@@ -34,7 +34,7 @@ func TestB2ToB5Population(t *testing.T) {
 	p.program = theOperator("population", "--namespaces="+p.namespace)
 	p.operator = p.program.start(t)
 	p.fleet = newFleet(t, populated(), p.namespace)
-	p.operator.awaitCalm(t, time.Minute)
+	p.operator.awaitLead(t)
 	p.keep("B4", "databases in memory", p.memory())
 	p.keep("B2", "databases at rest", restOf(t, p.operator, 1))
 	for _, size := range env.sizes.databases {
@@ -146,7 +146,10 @@ func (p *population) restart(round int) {
 func (p *population) awaitDrained() {
 	p.t.Helper()
 	eventually(p.t, p.bound(), "the queues are empty", func(context.Context) error {
-		text := get(p.t, "http://"+p.operator.metrics+"/metrics")
+		text, err := get(p.t.Context(), "http://"+p.operator.metrics+"/metrics")
+		if err != nil {
+			return err
+		}
 		if sumOf(text, "workqueue_depth") > 0 || sumOf(text, "workqueue_unfinished_work_seconds") > 0 {
 			return errors.New("something is left to do")
 		}

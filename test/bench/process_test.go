@@ -116,8 +116,13 @@ func (p program) start(t *testing.T) *process {
 		close(started.ended)
 	}()
 	t.Cleanup(func() {
-		_ = started.process.Kill() // it may have ended
-		<-started.ended
+		_ = started.process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-started.ended: // and has given up its lease, which the next one needs
+		case <-time.After(10 * time.Second):
+			_ = started.process.Kill()
+			<-started.ended
+		}
 		if t.Failed() {
 			t.Logf("the log of %s ends with:\n%s", p.account, started.log.tail())
 		}
@@ -223,6 +228,19 @@ func (p *process) end(t *testing.T, signal syscall.Signal) {
 	}
 }
 
+// awaitLead waits until an operator holds the lease, and has asked for all that it
+// watches.
+func (p *process) awaitLead(t *testing.T) {
+	t.Helper()
+	eventually(t, time.Minute, p.account+" leads", func(context.Context) error {
+		if p.metric(t, "leader") != 1 {
+			return errors.New("it doesn't")
+		}
+		return nil
+	})
+	p.awaitCalm(t, time.Minute)
+}
+
 // requests are those of the process, without the first ones.
 func (p *process) requests(without int) []audit.Entry { return env.audit.of(p.user, without) }
 
@@ -296,7 +314,10 @@ func (p *process) pss(t *testing.T) int64 {
 // heap is what is alive in the process after a collection, in bytes.
 func (p *process) heap(t *testing.T) int64 {
 	t.Helper()
-	text := get(t, "http://"+p.profiles+"/debug/pprof/heap?gc=1&debug=1")
+	text, err := get(t.Context(), "http://"+p.profiles+"/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`).FindStringSubmatch(text)
 	if found == nil {
 		t.Fatal("the heap's profile doesn't say how much is alive")
@@ -308,10 +329,15 @@ func (p *process) heap(t *testing.T) int64 {
 	return bytes
 }
 
-// metric is the sum of a metric's values over all of its labels.
+// metric is the sum of a metric's values over all of its labels; 0 while it isn't
+// served.
 func (p *process) metric(t *testing.T, name string) float64 {
 	t.Helper()
-	return sumOf(get(t, "http://"+p.metrics+"/metrics"), name)
+	text, err := get(t.Context(), "http://"+p.metrics+"/metrics")
+	if err != nil {
+		return 0
+	}
+	return sumOf(text, name)
 }
 
 // sumOf adds the values of a metric in Prometheus' text format.
@@ -329,47 +355,37 @@ func sumOf(text, name string) float64 {
 	return sum
 }
 
-func get(t *testing.T, url string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	content, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s: %v", url, response.Status, err)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return "", err
 	}
-	return string(content)
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return string(content), nil
 }
 
 // etcdPuts is how often etcd was written to, by anyone; -1 if nobody tells.
 func etcdPuts(t *testing.T) float64 {
 	t.Helper()
-	if env.etcd == "" {
+	words := strings.Fields(env.etcd)
+	if len(words) == 0 {
 		return -1
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "unix", env.etcd)
-	}}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://etcd/metrics", nil)
+	text, err := exec.CommandContext(t.Context(), words[0], words[1:]...).Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", env.etcd, err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatalf("ask etcd: %v", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatalf("ask etcd: %v", err)
-	}
-	return sumOf(string(content), "etcd_mvcc_put_total")
+	return sumOf(string(text), "etcd_mvcc_put_total")
 }
 
 // byteProxy passes connections on to the API server as they are, TLS and all, and
