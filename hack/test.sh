@@ -239,7 +239,7 @@ prepare_bench() {
 	export BENCH_KUBECONFIG BENCH_AUDIT_LOG BENCH_OPERATOR=${PWD}/bin/database-manager-bench
 }
 
-# run_bench NAME measures, and prints a table of what came out.
+# run_bench NAME measures, and keeps the results in BENCH_OUT.
 run_bench() {
 	local which=$1 name=bench-${id}
 	cluster_up "${name}" --control-plane-only --audit-log
@@ -249,16 +249,37 @@ run_bench() {
 	rm -rf "${BENCH_OUT}"
 	# In order, and one at a time: each would be measured with the others.
 	format=standard-verbose run_tests "${which}" -tags=bench -shuffle=off -v -timeout=24h -skip='^TestGuard$' ./test/bench/
-	(cd test/bench/report && go run . "${BENCH_OUT}")
+	bin/localcluster --name "${name}" down
 }
 
-step_bench() { run_bench bench; }
+# run_bench_node measures what takes real servers on a real node.
+run_bench_node() {
+	local name=bench-node-${id}
+	cluster_up "${name}"
+	bin/localcluster --name "${name}" load-image bin/database-manager.tar
+	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
+	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
+		rollout status deployment/database-manager --timeout=2m
+	BENCH_NODE_KUBECONFIG=$(kubeconfig "${name}")
+	export BENCH_NODE_KUBECONFIG BENCH_IMAGE=${PWD}/bin/database-manager.tar BENCH_INSTALL=${PWD}/config
+	format=standard-verbose run_tests bench-node -tags=bench -shuffle=off -v -timeout=6h ./test/bench/node/
+}
+
+# print_bench prints the tables of what was measured.
+print_bench() { (cd test/bench/report && go run . "${BENCH_OUT}"); }
+
+step_bench() {
+	run_bench bench
+	run_bench_node
+	print_bench
+}
 
 step_bench-quick() {
 	export BENCH_ENGINES=${BENCH_ENGINES:-postgresql} BENCH_ROUNDS=${BENCH_ROUNDS:-1} BENCH_REST=${BENCH_REST:-30s} BENCH_LIVES=${BENCH_LIVES:-5}
 	export BENCH_FOOS=${BENCH_FOOS:-40} BENCH_SIZES=${BENCH_SIZES:-50,200} BENCH_RESTARTS=${BENCH_RESTARTS:-200} BENCH_FOREIGN=${BENCH_FOREIGN:-1000}
 	export BENCH_CHANGES=${BENCH_CHANGES:-100} BENCH_BROKEN=${BENCH_BROKEN:-100}
 	run_bench bench-quick
+	print_bench
 }
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }

@@ -58,6 +58,7 @@ func allTables() []table {
 			{"requests for broken ones a minute", "requests for broken ones per min", 0}, {"CPU ms a second", "CPU ms per s", 0},
 		}},
 		{"N1", "N1: a real node: from apply to the first answered query", nil, []column{{"operator s", "operator s", 0}, {"server in a bare container s", "bare s", 0}, {"more s", "more s", 0}}},
+		{"N3", "N3: for how long writes stop", nil, []column{{"the primary is killed, s", "killed s", 0}, {"planned switchover, s", "switched over s", 0}}},
 		{"N2", "N2: sizes", nil, []column{{"image, compressed MB", "image MB", 0}, {"CRDs KB", "CRDs KB", 0}, {"install.yaml KB", "install KB", 0}, {"operator's RSS MB", "RSS MB", 0}}},
 	}
 }
