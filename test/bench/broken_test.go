@@ -55,7 +55,7 @@ func TestB8BrokenResources(t *testing.T) {
 					// The first edits come while all is looked at for the first time.
 					edits++
 					values["edited at start, median s"], values["edited at start, last s"] = editAll(t, fleet, all, row.patch(edits))
-					<-time.After(env.sizes.rest / 4) // whatever is tried again is under way
+					operator.awaitSettled(t, env.sizes.rest) // what is tried again goes on
 					sent, cpu := operator.sent(), operator.cpu(t)
 					edits++
 					values["edited, median s"], values["edited, last s"] = editAll(t, fleet, all, row.patch(edits))

@@ -111,8 +111,12 @@ func measure(t *testing.T, p *process, size int, do func(values map[string]float
 	t.Helper()
 	sent, cpu := p.sent(), p.cpu(t)
 	toServer, fromServer := p.toServer.Load(), p.fromServer.Load()
+	own := p.metric(t, "kubernetes_client_requests_total")
 	values := map[string]float64{}
 	do(values)
+	if !p.isTwin {
+		values["requests by its own count"] = (p.metric(t, "kubernetes_client_requests_total") - own) / float64(size)
+	}
 	values["CPU ms"] = float64((p.cpu(t) - cpu).Milliseconds()) / float64(size)
 	values["sent bytes"] = float64(p.toServer.Load()-toServer) / float64(size)
 	values["received bytes"] = float64(p.fromServer.Load()-fromServer) / float64(size)

@@ -250,9 +250,29 @@ func (p *process) sent() int { return env.audit.count(p.user) }
 // awaitCalm waits until the process has asked for nothing for a while.
 func (p *process) awaitCalm(t *testing.T, bound time.Duration) {
 	t.Helper()
+	calm := p.calmness()
+	eventually(t, bound, p.account+" asks for nothing", func(context.Context) error { return calm() })
+}
+
+// awaitSettled is awaitCalm that ends after a while, too: what has failed is tried
+// again and again.
+func (p *process) awaitSettled(t *testing.T, bound time.Duration) {
+	t.Helper()
+	begun, calm := time.Now(), p.calmness()
+	eventually(t, 2*bound, p.account+" asks for nothing", func(context.Context) error {
+		if time.Since(begun) > bound {
+			return nil
+		}
+		return calm()
+	})
+}
+
+// calmness returns what tells whether the process has asked for nothing for a while
+// from this call on.
+func (p *process) calmness() func() error {
 	const calm = 3 * time.Second
 	known, since := 0, time.Now()
-	eventually(t, bound, p.account+" asks for nothing", func(context.Context) error {
+	return func() error {
 		for _, entry := range p.requests(known) {
 			known++
 			if !isAtRest(entry) {
@@ -263,7 +283,7 @@ func (p *process) awaitCalm(t *testing.T, bound time.Duration) {
 			return errors.New("it still does")
 		}
 		return nil
-	})
+	}
 }
 
 // clockTicks is how many of its units Linux counts CPU time in per second, for

@@ -36,12 +36,18 @@ const (
 	height = 9 * vg.Centimeter
 )
 
+// The cases that are drawn, as test/bench names them.
+const (
+	created  = "databases created, of so many"
+	inMemory = "databases in memory"
+	atRest   = "databases at rest"
+)
+
 // draw draws what was measured with several numbers of databases, into a folder.
 func (r results) draw(folder string) ([]picture, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	const created = "databases created, of so many"
 	drawings := []drawing{
 		{picture{"Requests for each database that is created", "requests.svg"}, "requests", []line{
 			{"writes", r.points("B1", created, "writes")}, {"reads", r.points("B1", created, "reads")}, {"events", r.points("B1", created, "events")},
@@ -50,9 +56,9 @@ func (r results) draw(folder string) ([]picture, error) {
 			{"created", r.points("B1", created, "CPU ms")}, {"changed", r.changed("CPU ms")},
 		}},
 		{picture{"Memory of each database", "memory.svg"}, "KB", []line{
-			{"live heap", r.perDatabase("live heap MB", 1e3)}, {"Pss", r.perDatabase("Pss MB", 1e3)},
+			{"live heap", r.perDatabase("B4", inMemory, "live heap MB", 1e3)}, {"Pss", r.perDatabase("B4", inMemory, "Pss MB", 1e3)},
 		}},
-		{picture{"CPU at rest, of the process", "rest.svg"}, "ms a second", []line{{"all members asked", r.points("B2", "databases at rest", "CPU ms per s")}}},
+		{picture{"CPU at rest, for asking each member", "rest.svg"}, "µs a second", []line{{"of each database", r.perDatabase("B2", atRest, "CPU ms per s", 1e3)}}},
 	}
 	var drawn []picture
 	for _, drawing := range drawings {
@@ -91,15 +97,15 @@ func (r results) changed(value string) plotter.XYs {
 	return points
 }
 
-// perDatabase is by how much a value of B4 is greater than without any database, for
-// each of them.
-func (r results) perDatabase(value string, factor float64) plotter.XYs {
+// perDatabase is by how much a value is greater than without any database, for each
+// of them.
+func (r results) perDatabase(benchmark, what, value string, factor float64) plotter.XYs {
 	var points plotter.XYs
 	without, isKnown := 0.0, false
-	for _, s := range r.of("B4") {
+	for _, s := range r.of(benchmark) {
 		figure, isMeasured := s.figure(value)
 		switch {
-		case !isMeasured || s.what != "databases in memory":
+		case !isMeasured || s.what != what:
 		case s.size == 0:
 			without, isKnown = figure.median, true
 		case isKnown:

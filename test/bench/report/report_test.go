@@ -51,6 +51,8 @@ func TestAPageGetsTablesAndPlotsBetweenItsMarkers(t *testing.T) {
 	raw := folderOf(t,
 		measured("B4", "databases in memory", 0, 1, `"live heap MB":10,"Pss MB":20`),
 		measured("B4", "databases in memory", 100, 1, `"live heap MB":12,"Pss MB":24`),
+		measured("B2", "databases at rest", 0, 1, `"CPU ms per s":1`),
+		measured("B2", "databases at rest", 100, 1, `"CPU ms per s":11`),
 		measured("B1", "databases created, of so many", 100, 1, `"writes":17,"writes expected":14,"reads":8`))
 	page, pictures := filepath.Join(t.TempDir(), "page.md"), filepath.Join(t.TempDir(), "pictures")
 	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600); err != nil {
@@ -68,13 +70,13 @@ func TestAPageGetsTablesAndPlotsBetweenItsMarkers(t *testing.T) {
 	}
 	text := string(content)
 	for _, part := range []string{
-		"before\n" + begin, end + "after\n", "| operator | databases created, of so many | 100 | 17 | 14 | 8 |", "| 100 | 20 | 40 |", "requests.svg", "memory.svg",
+		"before\n" + begin, end + "after\n", "| operator | databases created, of so many | 100 | 17 | 14 | 8 |", "| 100 | 20 | 40 | 100 |", "requests.svg", "memory.svg", "rest.svg",
 	} {
 		if strings.Count(text, part) != 1 {
 			t.Errorf("%d times %q in\n%s", strings.Count(text, part), part, text)
 		}
 	}
-	if strings.Contains(text, "old") || strings.Contains(text, "rest.svg") {
+	if strings.Contains(text, "old") || strings.Contains(text, "cpu.svg") {
 		t.Errorf("got what was there before, or wasn't measured, in\n%s", text)
 	}
 	if drawn, err := os.ReadFile(filepath.Join(pictures, "memory.svg")); err != nil || !strings.Contains(string(drawn), "<svg") {

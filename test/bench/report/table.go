@@ -125,17 +125,17 @@ func (r results) write(text *strings.Builder, shown table) {
 	}
 }
 
-// writePerDatabase says what one database more takes, from the smallest number of
-// them on.
+// writePerDatabase says what one database more takes, in memory and for asking its
+// member how it is.
 func (r results) writePerDatabase(text *strings.Builder) {
-	points := r.perDatabase("live heap MB", 1e3)
-	pss := r.perDatabase("Pss MB", 1e3)
-	if len(points) == 0 {
+	heap, pss := r.perDatabase("B4", inMemory, "live heap MB", 1e3), r.perDatabase("B4", inMemory, "Pss MB", 1e3)
+	asking := r.perDatabase("B2", atRest, "CPU ms per s", 1e3)
+	if len(heap) == 0 || len(pss) != len(heap) || len(asking) != len(heap) {
 		return
 	}
-	text.WriteString("| databases | live heap KB of each | Pss KB of each |\n|---|---|---|\n")
-	for at, point := range points {
-		fmt.Fprintf(text, "| %.0f | %s | %s |\n", point.X, number(point.Y), number(pss[at].Y))
+	text.WriteString("| databases of one member | live heap KB of each | Pss KB of each | CPU for asking each member, µs a second |\n|---|---|---|---|\n")
+	for at, point := range heap {
+		fmt.Fprintf(text, "| %.0f | %s | %s | %s |\n", point.X, number(point.Y), number(pss[at].Y), number(asking[at].Y))
 	}
 	text.WriteString("\n")
 }
