@@ -49,7 +49,10 @@ type pod struct {
 // seePod plays a pod from its first sight to its end.
 func (p *Player) seePod(object any, isGone bool) {
 	seen, isPod := object.(*corev1.Pod)
-	if !isPod || !p.nodes[seen.Spec.NodeName] && !(p.options.ServesOthers && runsElsewhere(seen)) {
+	if !isPod {
+		return
+	}
+	if runsHere := p.nodes[seen.Spec.NodeName]; !runsHere && (!p.options.ServesOthers || !runsElsewhere(seen)) {
 		return
 	}
 	p.mu.Lock()

@@ -128,19 +128,19 @@ func create(t *testing.T, namespace, name string, e engine, members int32, isDur
 // Secret. What is in it is random, of letters and digits, or a name.
 func login(t *testing.T, namespace, stem string) string {
 	t.Helper()
-	var variables string
+	var variables strings.Builder
 	eventually(t, patience, "the database's Secret", func(ctx context.Context) error {
 		secret, err := env.kube.CoreV1().Secrets(namespace).Get(ctx, stem+"-auth", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		variables = ""
+		variables.Reset()
 		for _, key := range []string{"host", "port", "username", "password", "database"} {
-			variables += fmt.Sprintf("export %s='%s'\n", key, secret.Data[key])
+			fmt.Fprintf(&variables, "export %s='%s'\n", key, secret.Data[key])
 		}
 		return nil
 	})
-	return variables
+	return variables.String()
 }
 
 // startByOperator returns how many seconds after the resource is made the database

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // The markers between which a page's figures stand.
@@ -45,19 +46,20 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	text := raw.machines()
+	var text strings.Builder
+	text.WriteString(raw.machines())
 	for _, picture := range drawn {
 		path, err := filepath.Rel(filepath.Dir(page), filepath.Join(pictures, picture.file))
 		if err != nil {
 			return err
 		}
-		text += fmt.Sprintf("![%s](%s)\n\n", picture.title, filepath.ToSlash(path))
+		fmt.Fprintf(&text, "![%s](%s)\n\n", picture.title, filepath.ToSlash(path))
 	}
 	content, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	written, err := between(content, text+raw.tables())
+	written, err := between(content, text.String()+raw.tables())
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}

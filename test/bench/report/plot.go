@@ -50,15 +50,15 @@ func (r results) draw(folder string) ([]picture, error) {
 	}
 	drawings := []drawing{
 		{picture{"Requests for each database that is created", "requests.svg"}, "requests", []line{
-			{"writes", r.points("B1", created, "writes")}, {"reads", r.points("B1", created, "reads")}, {"events", r.points("B1", created, "events")},
+			{"writes", r.created("writes")}, {"reads", r.created("reads")}, {"events", r.created("events")},
 		}},
 		{picture{"CPU for each database", "cpu.svg"}, "ms", []line{
-			{"created", r.points("B1", created, "CPU ms")}, {"changed", r.changed("CPU ms")},
+			{"created", r.created("CPU ms")}, {"changed", r.changed("CPU ms")},
 		}},
 		{picture{"Memory of each database", "memory.svg"}, "KB", []line{
-			{"live heap", r.perDatabase("B4", inMemory, "live heap MB", 1e3)}, {"Pss", r.perDatabase("B4", inMemory, "Pss MB", 1e3)},
+			{"live heap", r.perDatabase("B4", inMemory, "live heap MB")}, {"Pss", r.perDatabase("B4", inMemory, "Pss MB")},
 		}},
-		{picture{"CPU at rest, for asking each member", "rest.svg"}, "µs a second", []line{{"of each database", r.perDatabase("B2", atRest, "CPU ms per s", 1e3)}}},
+		{picture{"CPU at rest, for asking each member", "rest.svg"}, "µs a second", []line{{"of each database", r.perDatabase("B2", atRest, "CPU ms per s")}}},
 	}
 	var drawn []picture
 	for _, drawing := range drawings {
@@ -74,11 +74,11 @@ func (r results) draw(folder string) ([]picture, error) {
 	return drawn, nil
 }
 
-// points are the medians of a value, against the number of databases.
-func (r results) points(benchmark, what, value string) plotter.XYs {
+// created are the medians of a value of B1, against the number of databases.
+func (r results) created(value string) plotter.XYs {
 	var points plotter.XYs
-	for _, s := range r.of(benchmark) {
-		if figure, isMeasured := s.figure(value); isMeasured && s.what == what && s.size > 0 {
+	for _, s := range r.of("B1") {
+		if figure, isMeasured := s.figure(value); isMeasured && s.what == created {
 			points = append(points, plotter.XY{X: float64(s.size), Y: figure.median})
 		}
 	}
@@ -97,9 +97,9 @@ func (r results) changed(value string) plotter.XYs {
 	return points
 }
 
-// perDatabase is by how much a value is greater than without any database, for each
-// of them.
-func (r results) perDatabase(benchmark, what, value string, factor float64) plotter.XYs {
+// perDatabase is by how much a value is greater than without any database, in
+// thousandths for each of them.
+func (r results) perDatabase(benchmark, what, value string) plotter.XYs {
 	var points plotter.XYs
 	without, isKnown := 0.0, false
 	for _, s := range r.of(benchmark) {
@@ -109,7 +109,7 @@ func (r results) perDatabase(benchmark, what, value string, factor float64) plot
 		case s.size == 0:
 			without, isKnown = figure.median, true
 		case isKnown:
-			points = append(points, plotter.XY{X: float64(s.size), Y: (figure.median - without) * factor / float64(s.size)})
+			points = append(points, plotter.XY{X: float64(s.size), Y: (figure.median - without) * 1000 / float64(s.size)})
 		}
 	}
 	return points

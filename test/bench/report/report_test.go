@@ -20,8 +20,8 @@ func folderOf(t *testing.T, lines ...string) string {
 	return folder
 }
 
-func measured(benchmark, what string, size, round int, values string) string {
-	return fmt.Sprintf(`{"benchmark":%q,"subject":"operator","case":%q,"size":%d,"round":%d,"values":{%s}}`, benchmark, what, size, round, values)
+func measured(benchmark, what string, size int, values string) string {
+	return fmt.Sprintf(`{"benchmark":%q,"subject":"operator","case":%q,"size":%d,"round":1,"values":{%s}}`, benchmark, what, size, values)
 }
 
 func TestAMedianHasAnIntervalFromSixRoundsOn(t *testing.T) {
@@ -49,11 +49,11 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 
 func TestAPageGetsTablesAndPlotsBetweenItsMarkers(t *testing.T) {
 	raw := folderOf(t,
-		measured("B4", "databases in memory", 0, 1, `"live heap MB":10,"Pss MB":20`),
-		measured("B4", "databases in memory", 100, 1, `"live heap MB":12,"Pss MB":24`),
-		measured("B2", "databases at rest", 0, 1, `"CPU ms per s":1`),
-		measured("B2", "databases at rest", 100, 1, `"CPU ms per s":11`),
-		measured("B1", "databases created, of so many", 100, 1, `"writes":17,"writes expected":14,"reads":8`))
+		measured("B4", "databases in memory", 0, `"live heap MB":10,"Pss MB":20`),
+		measured("B4", "databases in memory", 100, `"live heap MB":12,"Pss MB":24`),
+		measured("B2", "databases at rest", 0, `"CPU ms per s":1`),
+		measured("B2", "databases at rest", 100, `"CPU ms per s":11`),
+		measured("B1", "databases created, of so many", 100, `"writes":17,"writes expected":14,"reads":8`))
 	page, pictures := filepath.Join(t.TempDir(), "page.md"), filepath.Join(t.TempDir(), "pictures")
 	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	for sentence, arguments := range map[string][]string{
 		"no folder":        nil,
 		"an empty folder":  {t.TempDir()},
-		"no page":          {folderOf(t, measured("B4", "x", 0, 1, "")), filepath.Join(t.TempDir(), "none"), t.TempDir()},
+		"no page":          {folderOf(t, measured("B4", "x", 0, "")), filepath.Join(t.TempDir(), "none"), t.TempDir()},
 		"not a result":     {folderOf(t, "{")},
 		"too many of them": {"a", "b"},
 	} {

@@ -40,8 +40,12 @@ func allTables() []table {
 	return []table{
 		{"B1", "B1: requests for each resource that is created", nil, join(expected, bytes, []column{puts, {"median until ready, s", "median s", 0}})},
 		{"B2", "B2: at rest, for each resource and hour", nil, []column{
-			{"writes", "writes per h", 0}, {"reads", "reads per h", 0}, {"events", "events per h", 0}, {"renewals of the lease, by the process", "leases per h", 0},
-			{"CPU of the process, ms a second", "CPU ms per s", 0}, {"bytes a second", "bytes per s", 0},
+			{"writes", "writes per h", 0},
+			{"reads", "reads per h", 0},
+			{"events", "events per h", 0},
+			{"renewals of the lease, by the process", "leases per h", 0},
+			{"CPU of the process, ms a second", "CPU ms per s", 0},
+			{"bytes a second", "bytes per s", 0},
 		}},
 		{"B3", "B3: restart", []string{"restart"}, join(requests, []column{
 			{"received MB", "received MB", 0}, {"a new database is served after s", "new database served after s", 0}, {"drained after s", "drained after s", 0}, {"CPU s", "CPU s", 0},
@@ -54,8 +58,12 @@ func allTables() []table {
 		{"B6", "B6: the rest of a life, for each resource", nil, join(requests, bytes, []column{puts, {"median s", "median s", 0}})},
 		{"B7", "B7: the leader is lost", nil, []column{{"first useful write after s", "first useful write after s", 0}}},
 		{"B8", "B8: ten healthy resources are edited", nil, []column{
-			{"at start, median s", "edited at start, median s", 0}, {"last s", "edited at start, last s", 0}, {"later, median s", "edited, median s", 0}, {"last s", "edited, last s", 0},
-			{"requests for broken ones a minute", "requests for broken ones per min", 0}, {"CPU ms a second", "CPU ms per s", 0},
+			{"at start, median s", "edited at start, median s", 0},
+			{"last s", "edited at start, last s", 0},
+			{"later, median s", "edited, median s", 0},
+			{"last s", "edited, last s", 0},
+			{"requests for broken ones a minute", "requests for broken ones per min", 0},
+			{"CPU ms a second", "CPU ms per s", 0},
 		}},
 		{"N1", "N1: a real node: from apply to the first answered query", nil, []column{{"operator s", "operator s", 0}, {"server in a bare container s", "bare s", 0}, {"more s", "more s", 0}}},
 		{"N3", "N3: for how long writes stop", nil, []column{{"the primary is killed, s", "killed s", 0}, {"planned switchover, s", "switched over s", 0}}},
@@ -128,8 +136,8 @@ func (r results) write(text *strings.Builder, shown table) {
 // writePerDatabase says what one database more takes, in memory and for asking its
 // member how it is.
 func (r results) writePerDatabase(text *strings.Builder) {
-	heap, pss := r.perDatabase("B4", inMemory, "live heap MB", 1e3), r.perDatabase("B4", inMemory, "Pss MB", 1e3)
-	asking := r.perDatabase("B2", atRest, "CPU ms per s", 1e3)
+	heap, pss := r.perDatabase("B4", inMemory, "live heap MB"), r.perDatabase("B4", inMemory, "Pss MB")
+	asking := r.perDatabase("B2", atRest, "CPU ms per s")
 	if len(heap) == 0 || len(pss) != len(heap) || len(asking) != len(heap) {
 		return
 	}
