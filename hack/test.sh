@@ -245,7 +245,8 @@ run_bench() {
 	cluster_up "${name}" --control-plane-only --audit-log
 	prepare_bench "${name}"
 	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
-	export BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
+	BENCH_COMMIT=$(git describe --always --dirty)
+	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
 	rm -rf "${BENCH_OUT}"
 	# In order, and one at a time: each would be measured with the others.
 	format=standard-verbose run_tests "${which}" -tags=bench -shuffle=off -v -timeout=24h -skip='^TestGuard$' ./test/bench/

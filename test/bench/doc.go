@@ -18,6 +18,7 @@
 //	                    by this process, too (played), or "there"
 //	BENCH_ETCD_METRICS  a command that prints etcd's metrics; without it writes to
 //	                    etcd aren't counted
+//	BENCH_COMMIT        what is measured, for the results
 //
 // and these choose how much is measured, with what make bench takes:
 //

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -91,16 +90,8 @@ func TestMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit := "unknown"
-	if info, isKnown := debug.ReadBuildInfo(); isKnown {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				commit = setting.Value
-			}
-		}
-	}
 	machine := map[string]any{
-		"time": time.Now().UTC(), "commit": commit, "go": runtime.Version(), "kubernetes": server.GitVersion,
+		"time": time.Now().UTC(), "commit": valueOf("BENCH_COMMIT", "unknown"), "go": runtime.Version(), "kubernetes": server.GitVersion,
 		"processor": fieldOf(t, "/proc/cpuinfo", "model name"), "cores": runtime.NumCPU(), "memory": fieldOf(t, "/proc/meminfo", "MemTotal"),
 		"runtime": runtimeSettings(), "nodes": valueOf("BENCH_NODES", "played"), "sizes": fmt.Sprintf("%+v", env.sizes),
 	}
