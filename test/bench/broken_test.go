@@ -22,53 +22,70 @@ import (
 // healthy is how many resources are edited beside the broken ones.
 const healthy = 10
 
+// troubled is how resources of a kind are edited, and how others of it are broken.
+type troubled struct {
+	subject, stem string
+	kind          kind
+	patch         func(number int) string
+	breakIn       func(t *testing.T, namespace string, all []string)
+}
+
 // TestB8BrokenResources edits healthy resources, in turns by an operator that sees
 // them alone, and by one that sees as many broken ones as there are, too.
 func TestB8BrokenResources(t *testing.T) {
-	for _, row := range []struct {
-		subject, stem string
-		healthy       kind
-		patch         func(number int) string
-		breakIn       func(t *testing.T, namespace string, all []string)
-	}{
+	for _, row := range []troubled{
 		{ours, "db", databases{engine: engines()[0], members: 1}, changeOfService, breakDatabases},
 		{ourFoos, "foo", foos{}, func(number int) string { return fmt.Sprintf(`{"spec":{"replicas":%d}}`, 1+number%2) }, breakFoos},
 	} {
-		t.Run(row.stem, func(t *testing.T) {
-			good, bad := newNamespace(t), newNamespace(t)
-			fleet := newFleet(t, row.healthy, good)
-			all := names(row.stem, 0, healthy)
-			row.breakIn(t, bad, names(row.stem, 0, env.sizes.broken))
-			edits := 0
-			for round := 1; round <= env.sizes.rounds; round++ {
-				for turn := range 2 {
-					namespaces, what := good, "healthy ones alone"
-					if (round+turn)%2 == 0 {
-						namespaces, what = good+","+bad, "beside broken ones"
-					}
-					operator := theOperator("broken", "--leader-elect=false", "--namespaces="+namespaces).start(t)
-					if round == 1 && turn == 0 {
-						fleet.make(t, all)
-						fleet.awaitDone(t, boundFor(env.sizes.broken))
-					}
-					values := map[string]float64{}
-					// The first edits come while all is looked at for the first time.
-					edits++
-					values["edited at start, median s"], values["edited at start, last s"] = editAll(t, fleet, all, row.patch(edits))
-					operator.awaitSettled(t, env.sizes.rest) // what is tried again goes on
-					sent, cpu := operator.sent(), operator.cpu(t)
-					edits++
-					values["edited, median s"], values["edited, last s"] = editAll(t, fleet, all, row.patch(edits))
-					<-time.After(env.sizes.rest / 4)
-					counted := count(slices.DeleteFunc(about(operator.requests(sent), row.stem, bad), isAtRest))
-					values["requests for broken ones per min"] = float64(counted.writes+counted.reads+counted.events) / (env.sizes.rest / 4).Minutes()
-					values["CPU ms per s"] = float64((operator.cpu(t) - cpu).Milliseconds()) / (env.sizes.rest / 4).Seconds()
-					record(t, result{Benchmark: "B8", Subject: row.subject, Case: what, Size: env.sizes.broken, Round: round, Values: values})
-					operator.end(t, syscall.SIGTERM)
-				}
-			}
-		})
+		t.Run(row.stem, func(t *testing.T) { row.run(t, newNamespace(t), newNamespace(t)) })
 	}
+}
+
+func (r troubled) run(t *testing.T, good, bad string) {
+	fleet, all := newFleet(t, r.kind, good), names(r.stem, 0, healthy)
+	r.breakIn(t, bad, names(r.stem, 0, env.sizes.broken))
+	maker := r.operator(good).start(t)
+	fleet.make(t, all)
+	fleet.awaitDone(t, boundFor(env.sizes.broken))
+	maker.end(t, syscall.SIGTERM)
+	edits := 0
+	edit := func() string {
+		edits++
+		return r.patch(edits)
+	}
+	for round := 1; round <= env.sizes.rounds; round++ {
+		for turn := range 2 {
+			namespaces, what := good, "healthy ones alone"
+			if (round+turn)%2 == 0 {
+				namespaces, what = good+","+bad, "beside broken ones"
+			}
+			values := r.editBeside(t, fleet, all, namespaces, bad, edit)
+			record(t, result{Benchmark: "B8", Subject: r.subject, Case: what, Size: env.sizes.broken, Round: round, Values: values})
+		}
+	}
+}
+
+// operator is one that sees some namespaces. There is no other, so it needs no lease.
+func (r troubled) operator(namespaces string) program {
+	return theOperator("broken", "--leader-elect=false", "--namespaces="+namespaces)
+}
+
+// editBeside edits all healthy ones by an operator that has just been started, and
+// looks at all for the first time, and once more later.
+func (r troubled) editBeside(t *testing.T, fleet *fleet, all []string, namespaces, bad string, edit func() string) map[string]float64 {
+	t.Helper()
+	operator := r.operator(namespaces).start(t)
+	values := map[string]float64{}
+	values["edited at start, median s"], values["edited at start, last s"] = editAll(t, fleet, all, edit())
+	operator.awaitSettled(t, env.sizes.rest) // what is tried again goes on
+	sent, cpu := operator.sent(), operator.cpu(t)
+	values["edited, median s"], values["edited, last s"] = editAll(t, fleet, all, edit())
+	<-time.After(env.sizes.rest / 4)
+	counted := count(slices.DeleteFunc(about(operator.requests(sent), r.stem, bad), isAtRest))
+	values["requests for broken ones per min"] = float64(counted.writes+counted.reads+counted.events) / (env.sizes.rest / 4).Minutes()
+	values["CPU ms per s"] = float64((operator.cpu(t) - cpu).Milliseconds()) / (env.sizes.rest / 4).Seconds()
+	operator.end(t, syscall.SIGTERM)
+	return values
 }
 
 // editAll changes all, and returns how long the median and the last one took.
