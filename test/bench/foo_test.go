@@ -62,7 +62,7 @@ func serveFoos(t *testing.T, isTwin bool, round int) {
 		values["changes per s"] = float64(size) / time.Since(begun).Seconds()
 	}))
 	if !isTwin {
-		first.awaitCalm(t, time.Minute)
+		first.awaitCalm(t, boundFor(size))
 	}
 	keep("B2", "Foo: at rest", restOf(t, first, size))
 	keep("B4", "Foo: memory", map[string]float64{"Pss MB": float64(first.pss(t)) / 1e6, "Pss KB of each": float64(first.pss(t)-empty) / float64(size) / 1e3})
@@ -72,9 +72,9 @@ func serveFoos(t *testing.T, isTwin bool, round int) {
 	second := program.start(t)
 	fleet.make(t, []string{"new"})
 	values := map[string]float64{"new Foo's Deployment after s": awaitDeployment(t, namespace, "new", killed)}
-	fleet.awaitDone(t, time.Minute)
+	fleet.awaitDone(t, boundFor(1))
 	if !isTwin {
-		second.awaitCalm(t, time.Minute)
+		second.awaitCalm(t, boundFor(size))
 	}
 	values["received bytes"] = float64(second.fromServer.Load())
 	others := second.requests(sent)
@@ -99,7 +99,7 @@ func twinProgram(namespace string) program {
 // watches, and has had the time to read it.
 func awaitWatches(t *testing.T, p *process) {
 	t.Helper()
-	p.awaitCalm(t, time.Minute)
+	p.awaitCalm(t, boundFor(1))
 	if p.sent() == 0 {
 		t.Fatalf("%s asks for nothing", p.account)
 	}
@@ -149,7 +149,7 @@ func restOf(t *testing.T, p *process, size int) map[string]float64 {
 // awaitDeployment returns how many seconds after a moment a Deployment is there.
 func awaitDeployment(t *testing.T, namespace, name string, since time.Time) float64 {
 	t.Helper()
-	eventually(t, 5*time.Minute, "a new Foo's Deployment", func(ctx context.Context) error {
+	eventually(t, boundFor(1), "a new Foo's Deployment", func(ctx context.Context) error {
 		_, err := env.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		return err
 	})

@@ -44,9 +44,9 @@ func TestGuard(t *testing.T) {
 	fleets["foo"] = newFleet(t, foos{}, namespace)
 	fleets["foo"].make(t, []string{"foo"})
 	for _, fleet := range fleets {
-		fleet.awaitDone(t, 2*time.Minute)
+		fleet.awaitDone(t, boundFor(1))
 	}
-	operator.awaitCalm(t, time.Minute)
+	operator.awaitCalm(t, boundFor(1))
 	created := operator.requests(0)
 	for name, fleet := range fleets {
 		checkCreation(t, name, fleet, about(created, name, namespace))
@@ -64,7 +64,7 @@ func TestGuard(t *testing.T) {
 	operator.end(t, syscall.SIGTERM)
 	sent = env.audit.count(operator.user)
 	restarted := program.start(t)
-	restarted.awaitCalm(t, time.Minute)
+	restarted.awaitCalm(t, boundFor(1))
 	for _, entry := range restarted.requests(sent) {
 		if entry.IsWrite() && !isLease(entry) {
 			t.Errorf("a restart wrote %s", entry)
@@ -183,8 +183,8 @@ func guardChanges(t *testing.T, operator *process, fleets map[string]*fleet) {
 	} {
 		before := operator.toServer.Load() + operator.fromServer.Load()
 		fleets[name].change(t, []string{name}, row.patch)
-		fleets[name].awaitDone(t, time.Minute)
-		operator.awaitCalm(t, time.Minute)
+		fleets[name].awaitDone(t, boundFor(1))
+		operator.awaitCalm(t, boundFor(1))
 		bytes := operator.toServer.Load() + operator.fromServer.Load() - before
 		t.Logf("a change of %s took %d bytes", name, bytes)
 		if bytes == 0 || bytes > row.bytes {

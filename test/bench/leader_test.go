@@ -34,7 +34,7 @@ func loseLeader(t *testing.T, signal syscall.Signal, round int) {
 	first, second := map[string]string{ours: "first-db", ourFoos: "first-foo"}, map[string]string{ours: "second-db", ourFoos: "second-foo"}
 	for subject, fleet := range subjects {
 		fleet.make(t, []string{first[subject]})
-		fleet.awaitDone(t, 2*time.Minute)
+		fleet.awaitDone(t, boundFor(1))
 	}
 	standby := theOperator("standby", "--namespaces="+namespace).start(t)
 	awaitWatches(t, standby)
@@ -48,7 +48,7 @@ func loseLeader(t *testing.T, signal syscall.Signal, round int) {
 		fleet.make(t, []string{second[subject]})
 	}
 	for subject, fleet := range subjects {
-		fleet.awaitDone(t, 2*time.Minute)
+		fleet.awaitDone(t, boundFor(1))
 		written, err := firstWrite(standby.requests(sent), second[subject], namespace)
 		if err != nil {
 			t.Fatal(err)

@@ -232,13 +232,13 @@ func (p *process) end(t *testing.T, signal syscall.Signal) {
 // watches.
 func (p *process) awaitLead(t *testing.T) {
 	t.Helper()
-	eventually(t, time.Minute, p.account+" leads", func(context.Context) error {
+	eventually(t, boundFor(1), p.account+" leads", func(context.Context) error {
 		if p.metric(t, "leader") != 1 {
 			return errors.New("it doesn't")
 		}
 		return nil
 	})
-	p.awaitCalm(t, time.Minute)
+	p.awaitCalm(t, boundFor(1))
 }
 
 // requests are those of the process, without the first ones.

@@ -63,8 +63,8 @@ until mariadb --no-defaults --socket=/tmp/socket --user=root --execute='SELECT 1
 		},
 		{
 			v1alpha1.DatabaseTypeMySQL, "9.7", "mysql:9.7",
-			`mysqld --no-defaults --initialize-insecure --datadir=/data/db >/dev/null 2>&1
-mysqld --no-defaults --datadir=/data/db --socket=/tmp/socket --mysqlx=OFF --skip-networking --pid-file=/tmp/pid >/dev/null 2>&1 &
+			`mysqld --no-defaults --secure-file-priv=NULL --initialize-insecure --datadir=/data/db >/dev/null 2>&1
+mysqld --no-defaults --secure-file-priv=NULL --datadir=/data/db --socket=/tmp/socket --mysqlx=OFF --skip-networking --pid-file=/tmp/pid >/dev/null 2>&1 &
 until mysql --no-defaults --socket=/tmp/socket --user=root --execute='SELECT 1' >/dev/null 2>&1; do sleep 0.02; done`,
 			strings.ReplaceAll(askMySQL, "$CLIENT", "mysql --no-defaults"), read, makeTable, write,
 		},
