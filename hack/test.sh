@@ -242,8 +242,9 @@ prepare_bench() {
 # run_bench NAME measures, and keeps the results in BENCH_OUT.
 run_bench() {
 	local which=$1 name=bench-${id}
-	cluster_up "${name}" --control-plane-only --audit-log
+	cluster_up "${name}" --control-plane-only --fake 1 --audit-log
 	prepare_bench "${name}"
+	export BENCH_NODES=there BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
 	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
 	BENCH_COMMIT=$(git describe --always --dirty)
 	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
