@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/test/e2e/audit"
 	"coolops.cn/database-manager/test/player"
 )
 
@@ -38,7 +39,7 @@ type environment struct {
 	resources                 versioned.Interface
 	// player plays the servers, and the nodes where there are none.
 	player *player.Player
-	audit  *auditLog
+	audit  *audit.Log
 	sizes  sizes
 }
 
@@ -81,10 +82,10 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, env.player.Stop()) }()
-	if env.audit, err = followAudit(os.Getenv("BENCH_AUDIT_LOG")); err != nil {
+	if env.audit, err = audit.Follow(os.Getenv("BENCH_AUDIT_LOG"), identity); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, env.audit.stop()) }()
+	defer func() { err = errors.Join(err, env.audit.Stop()) }()
 	return m.Run(), nil
 }
 

@@ -68,7 +68,7 @@ func serveFoos(t *testing.T, isTwin bool, round int) {
 	keep("B4", "Foo: memory", map[string]float64{"Pss MB": float64(first.pss(t)) / 1e6, "Pss KB of each": float64(first.pss(t)-empty) / float64(size) / 1e3})
 
 	first.end(t, syscall.SIGKILL)
-	sent, killed := env.audit.count(first.user), time.Now()
+	sent, killed := env.audit.Count(first.user), time.Now()
 	second := program.start(t)
 	fleet.make(t, []string{"new"})
 	values := map[string]float64{"new Foo's Deployment after s": awaitDeployment(t, namespace, "new", killed)}

@@ -62,7 +62,7 @@ func TestGuard(t *testing.T) {
 
 	guardChanges(t, operator, fleets)
 	operator.end(t, syscall.SIGTERM)
-	sent = env.audit.count(operator.user)
+	sent = env.audit.Count(operator.user)
 	restarted := program.start(t)
 	restarted.awaitCalm(t, boundFor(1))
 	for _, entry := range restarted.requests(sent) {

@@ -120,7 +120,7 @@ func (p *population) restart(round int) {
 	p.round = round
 	name := fmt.Sprintf("restarted-%d", p.strangers)
 	p.operator.end(t, syscall.SIGTERM)
-	sent := env.audit.count(p.operator.user)
+	sent := env.audit.Count(p.operator.user)
 	p.operator = p.program.start(t)
 	p.fleet.make(t, []string{name})
 	p.fleet.awaitDone(t, p.bound())

@@ -242,10 +242,10 @@ func (p *process) awaitLead(t *testing.T) {
 }
 
 // requests are those of the process, without the first ones.
-func (p *process) requests(without int) []audit.Entry { return env.audit.of(p.user, without) }
+func (p *process) requests(without int) []audit.Entry { return env.audit.Of(p.user, without) }
 
 // sent is how many requests the process has sent.
-func (p *process) sent() int { return env.audit.count(p.user) }
+func (p *process) sent() int { return env.audit.Count(p.user) }
 
 // awaitCalm waits until the process has asked for nothing for a while.
 func (p *process) awaitCalm(t *testing.T, bound time.Duration) {
