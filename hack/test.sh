@@ -248,7 +248,7 @@ run_bench() {
 	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
 	BENCH_COMMIT=$(git describe --always --dirty)
 	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
-	rm -rf "${BENCH_OUT}"
+	rm -f "${BENCH_OUT}"/*.jsonl
 	# In order, and one at a time: each would be measured with the others.
 	format=standard-verbose run_tests "${which}" -tags=bench -shuffle=off -v -timeout=24h -skip='^TestGuard$' ./test/bench/
 	bin/localcluster --name "${name}" down

@@ -50,6 +50,11 @@ type sizes struct {
 	databases, restarts                           []int
 }
 
+func (s sizes) String() string {
+	return fmt.Sprintf("%d rounds, %s of rest, %d of each kind led through a life, %d Foos, %v databases, restarts with %v, %d foreign objects of each kind, %d changes at once, %d broken resources",
+		s.rounds, s.rest, s.lives, s.foos, s.databases, s.restarts, s.foreign, s.changes, s.broken)
+}
+
 func TestMain(m *testing.M) {
 	// What informers say when they are stopped is no result.
 	klog.SetLogger(logr.Discard())

@@ -7,7 +7,6 @@ package bench
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,7 +92,7 @@ func TestMachine(t *testing.T) {
 	machine := map[string]any{
 		"time": time.Now().UTC(), "commit": valueOf("BENCH_COMMIT", "unknown"), "go": runtime.Version(), "kubernetes": server.GitVersion,
 		"processor": fieldOf(t, "/proc/cpuinfo", "model name"), "cores": runtime.NumCPU(), "memory": fieldOf(t, "/proc/meminfo", "MemTotal"),
-		"runtime": runtimeSettings(), "nodes": valueOf("BENCH_NODES", "played"), "sizes": fmt.Sprintf("%+v", env.sizes),
+		"runtime": runtimeSettings(), "nodes": valueOf("BENCH_NODES", "played"), "sizes": env.sizes.String(),
 	}
 	line, err := json.Marshal(machine)
 	if err != nil {
