@@ -68,6 +68,18 @@ faults-quick: ## the same on all scenarios of each engine, with one of many plan
 faults: ## every write of every scenario broken in every way (hours; SHARE=4 for one of four plans, SEED=…)
 	@hack/test.sh faults-full
 
+.PHONY: bench
+bench: ## what the operator costs, against the number of databases and beside a twin (hours); the table at the end
+	@hack/test.sh bench
+
+.PHONY: bench-quick
+bench-quick: ## the same with small numbers (10 minutes)
+	@hack/test.sh bench-quick
+
+.PHONY: bench-docs
+bench-docs: ## write what the last bench measured into docs/performance.md (BENCH_OUT=bin/bench)
+	@cd test/bench/report && go run . "$${BENCH_OUT:-../../../bin/bench}" ../../../docs/performance.md ../../../docs/performance
+
 .PHONY: mutants
 mutants: ## put bugs back into the product, one at a time: the tests have to find each (needs root; an hour)
 	@hack/test.sh mutants

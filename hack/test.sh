@@ -12,7 +12,8 @@
 #   simulate     the decisions about roles, played against a model of servers, networks and volumes
 #   engines      tests against the real database servers, as plain processes
 #   integration  tests against a real API server
-#   faults       operators that die, stop and lose their lease, on a real API server
+#   faults       operators that die, stop and lose their lease, on a real API server; and how many requests
+#                and bytes things take, compared with what they were designed to take
 #   examples     the examples' READMEs, played, and their tests, on a real API server
 #   localcluster the local cluster's own tests (needs root)
 #   e2e          real databases on a real node (needs root), with some faults at random
@@ -25,6 +26,9 @@
 #   faults-full  as faults, with all plans (hours), or one of SHARE; SEED repeats another run's choice
 #   mutants      bugs put back into the product, which the tests have to find (an hour, needs root);
 #                MUTANTS_LEVELS="unit simulate" leaves out what needs real servers
+#   bench        what the operator costs, against the number of databases and beside a twin (hours); ends with a
+#                table, and keeps the raw results in BENCH_OUT (bin/bench); test/bench/doc.go has more variables
+#   bench-quick  the same with small numbers (10 minutes)
 #   e2e-full     as e2e, with each engine led through its whole life (an hour)
 #   chaos        FAULTS faults at random (20), and a quarter of that of planned changes, to
 #                three members of ENGINE (redis), while a
@@ -45,6 +49,8 @@
 #   FAULTS_TABLE                 file that the table of what was tried is written to
 #   FAULTS_FULL, FAULTS_SHARE, FAULTS_PAIRS, FAULTS_DISTURBANCES, FAULTS_SEED
 #                                how much of it is tried: see test/faults/doc.go
+#   BENCH_KUBECONFIG, BENCH_AUDIT_LOG, BENCH_OPERATOR, BENCH_TWIN, BENCH_OUT
+#                                the same for the benchmarks, and more: see test/bench/doc.go
 #   E2E_KUBECONFIG               administrator's kubeconfig of the cluster with a node
 #   E2E_AUDIT_LOG                that cluster's audit log, a JSON object a line
 #   E2E_FIGURES                  file that the tests add what they measured to
@@ -67,7 +73,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly all=(build verify lint unit simulate engines integration faults examples localcluster e2e readme)
-readonly others=(engines-full faults-quick faults-full mutants e2e-full chaos)
+readonly others=(engines-full faults-quick faults-full mutants bench bench-quick e2e-full chaos)
 readonly id=$$
 results=$(mktemp -d)
 clusters=()
@@ -119,7 +125,7 @@ step_build() {
 step_verify() {
 	hack/verify.sh
 	local module
-	for module in . localcluster localcluster/coredns; do
+	for module in . localcluster localcluster/coredns test/bench/twin test/bench/report; do
 		(cd "${module}" && go mod tidy -diff) || {
 			echo "go.mod or go.sum of ${module} is stale: run go mod tidy there" >&2
 			return 1
@@ -131,7 +137,7 @@ step_lint() {
 	hack/tools.sh shellcheck
 	git ls-files '*.sh' .ci/run | xargs shellcheck
 	go vet ./...
-	go vet -tags=realengine,integration,faults,mutants,e2e,chaos,examples,readme ./...
+	go vet -tags=realengine,integration,faults,bench,mutants,e2e,chaos,examples,readme ./...
 	go vet -tags=successor ./internal/objects/
 	go vet -tags=played ./internal/app/ ./cmd/...
 	in_localcluster go vet -tags=e2e ./...
@@ -140,6 +146,10 @@ step_lint() {
 	bin/golangci-lint run --build-tags=successor ./internal/objects/...
 	bin/golangci-lint run --build-tags=played ./internal/app/...
 	in_localcluster ../bin/golangci-lint run --config=../.golangci.yml ./...
+	local module
+	for module in test/bench/twin test/bench/report; do
+		(cd "${module}" && go vet ./... && ../../../bin/golangci-lint run --config=../../../.golangci.yml ./...)
+	done
 }
 
 step_unit() {
@@ -148,6 +158,11 @@ step_unit() {
 	# What the next build renders, of which a release has nothing.
 	run_tests unit-successor -race -tags=successor ./internal/objects/
 	# A few of the bugs that these tests have to find.
+	(
+		cd test/bench/report
+		go tool -modfile=../../../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+			--hide-summary=skipped --jsonfile="${results}/unit-report.json" -- -count=1 -shuffle=on ./...
+	)
 	MUTANTS_SHARE=40 MUTANTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) run_tests unit-mutants -tags=mutants ./test/mutants/
 	(
 		cd localcluster
@@ -209,6 +224,66 @@ run_faults() {
 # The commit chooses one scenario of each engine, and of its plans some.
 step_faults() {
 	FAULTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) FAULTS_SHARE=24 run_faults faults
+	# On the same cluster, and without the race detector, which costs nothing here that is counted.
+	prepare_bench "test-faults-${id}"
+	run_tests guard -tags=bench -run='^TestGuard$' ./test/bench/
+}
+
+# prepare_bench NAME makes ready what benchmarks need, in a cluster that runs: the
+# operator's rights, and its program.
+prepare_bench() {
+	local name=$1
+	bin/localcluster --name "${name}" kubectl -- apply --server-side \
+		--filename=config/crds.yaml --filename=config/manager/namespace.yaml --filename=config/rbac
+	go build -tags=played -o bin/database-manager-bench ./cmd/database-manager
+	BENCH_KUBECONFIG=$(kubeconfig "${name}")
+	BENCH_AUDIT_LOG=$(audit_log "${name}")
+	export BENCH_KUBECONFIG BENCH_AUDIT_LOG BENCH_OPERATOR=${PWD}/bin/database-manager-bench
+}
+
+# run_bench NAME measures, and keeps the results in BENCH_OUT.
+run_bench() {
+	local which=$1 name=bench-${id}
+	cluster_up "${name}" --control-plane-only --fake 1 --audit-log
+	prepare_bench "${name}"
+	export BENCH_NODES=there BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
+	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
+	BENCH_COMMIT=$(git describe --always --dirty)
+	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
+	rm -f "${BENCH_OUT}"/*.jsonl
+	# In order, and one at a time: each would be measured with the others.
+	format=standard-verbose run_tests "${which}" -tags=bench -shuffle=off -v -timeout=24h -skip='^TestGuard$' ./test/bench/
+	bin/localcluster --name "${name}" down
+}
+
+# run_bench_node measures what takes real servers on a real node.
+run_bench_node() {
+	local name=bench-node-${id}
+	cluster_up "${name}"
+	bin/localcluster --name "${name}" load-image bin/database-manager.tar
+	bin/localcluster --name "${name}" kubectl -- apply --server-side --filename=config/install.yaml
+	bin/localcluster --name "${name}" kubectl -- --namespace=database-manager-system \
+		rollout status deployment/database-manager --timeout=2m
+	BENCH_NODE_KUBECONFIG=$(kubeconfig "${name}")
+	export BENCH_NODE_KUBECONFIG BENCH_IMAGE=${PWD}/bin/database-manager.tar BENCH_INSTALL=${PWD}/config
+	format=standard-verbose run_tests bench-node -tags=bench -shuffle=off -v -timeout=6h ./test/bench/node/
+}
+
+# print_bench prints the tables of what was measured.
+print_bench() { (cd test/bench/report && go run . "${BENCH_OUT}"); }
+
+step_bench() {
+	run_bench bench
+	run_bench_node
+	print_bench
+}
+
+step_bench-quick() {
+	export BENCH_ENGINES=${BENCH_ENGINES:-postgresql} BENCH_ROUNDS=${BENCH_ROUNDS:-1} BENCH_REST=${BENCH_REST:-30s} BENCH_LIVES=${BENCH_LIVES:-5}
+	export BENCH_FOOS=${BENCH_FOOS:-40} BENCH_SIZES=${BENCH_SIZES:-50,200} BENCH_RESTARTS=${BENCH_RESTARTS:-200} BENCH_FOREIGN=${BENCH_FOREIGN:-1000}
+	export BENCH_CHANGES=${BENCH_CHANGES:-100} BENCH_BROKEN=${BENCH_BROKEN:-100}
+	run_bench bench-quick
+	print_bench
 }
 
 step_faults-quick() { FAULTS_FULL=yes FAULTS_SEED=${SEED:-1} FAULTS_SHARE=40 run_faults faults-quick; }

@@ -32,6 +32,7 @@ type flags struct {
 	leaseNamespace string
 	metricsAddress string
 	healthAddress  string
+	pprofAddress   string
 	logFormat      string
 	verbosity      int
 	defaults       defaults
@@ -66,6 +67,7 @@ func parseFlags(arguments []string) (flags, error) {
 	set.IntVar(&read.workers, "workers", 8, "how `many` objects each controller works on at once")
 	set.StringVar(&read.metricsAddress, "metrics-bind-address", ":8080", "`address` that /metrics is served on; 0 for none")
 	set.StringVar(&read.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on; 0 for none")
+	set.StringVar(&read.pprofAddress, "pprof-bind-address", "0", "`address` that profiles of this process are served on, below /debug/pprof; 0 for none. Profiles may show what is in memory, so choose one of 127.0.0.1")
 	set.StringVar(&read.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
 	set.IntVarP(&read.verbosity, "v", "v", 0, "`level` of detail of the log: 0 for changes that were made, 2 for decisions, 4 for what is queued and synced, 5 for what watches bring, 6 and more for requests")
 	read.defaults.register(set)

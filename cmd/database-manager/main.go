@@ -96,6 +96,7 @@ func start(ctx context.Context, flags flags) error {
 		Workers:        flags.workers,
 		MetricsAddress: flags.metricsAddress,
 		HealthAddress:  flags.healthAddress,
+		PprofAddress:   flags.pprofAddress,
 		LeaseNamespace: lease,
 		Defaults:       flags.defaults.read,
 		Identity:       host + "_" + string(uuid.NewUUID()),

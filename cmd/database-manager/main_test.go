@@ -27,13 +27,13 @@ func TestTheCommandLine(t *testing.T) {
 		check     func(flags) bool
 	}{
 		"may be empty": {nil, "", func(f flags) bool {
-			return f.workers == 8 && f.metricsAddress == ":8080" && f.healthAddress == ":8081" && f.logFormat == "text"
+			return f.workers == 8 && f.metricsAddress == ":8080" && f.healthAddress == ":8081" && f.pprofAddress == "0" && f.logFormat == "text"
 		}},
 		"sets what it names": {
-			[]string{"--kubeconfig=k", "--workers", "3", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1", "-v", "4", "--log-format=json"},
+			[]string{"--kubeconfig=k", "--workers", "3", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1", "--pprof-bind-address=127.0.0.1:2", "-v", "4", "--log-format=json"},
 			"",
 			func(f flags) bool {
-				return f.kubeconfig == "k" && f.workers == 3 && f.metricsAddress == "0" && f.healthAddress == "127.0.0.1:1" && f.verbosity == 4 && f.logFormat == "json"
+				return f.kubeconfig == "k" && f.workers == 3 && f.metricsAddress == "0" && f.healthAddress == "127.0.0.1:1" && f.pprofAddress == "127.0.0.1:2" && f.verbosity == 4 && f.logFormat == "json"
 			},
 		},
 		"may have v in two forms":           {[]string{"--v=2"}, "", func(f flags) bool { return f.verbosity == 2 }},
@@ -110,7 +110,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, flag := range []string{
-		"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--log-format", "--v", "--version",
+		"--kubeconfig", "--workers", "--metrics-bind-address", "--health-probe-bind-address", "--pprof-bind-address", "--log-format", "--v", "--version",
 		"--namespaces", "--controllers", "--leader-elect", "--leader-elect-namespace", "--licenses",
 		"--default-registry", "--default-image-pull-secrets", "--default-storage-class", "--default-tolerations",
 	} {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -32,10 +33,11 @@ type Options struct {
 	Controllers []string
 	// Workers is how many objects each controller works on at once.
 	Workers int
-	// MetricsAddress and HealthAddress are where to listen; "0" turns a
-	// server off.
+	// MetricsAddress, HealthAddress and PprofAddress are where to listen; "0"
+	// turns a server off.
 	MetricsAddress string
 	HealthAddress  string
+	PprofAddress   string
 	// LeaseNamespace is where the leader's lease is. Empty means that this
 	// process is the only one, and works without asking.
 	LeaseNamespace string
@@ -103,15 +105,8 @@ func (o *operator) mayAct(needed time.Duration) bool {
 func (o *operator) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	metrics, err := kit.Listen(ctx, o.options.MetricsAddress)
+	servers, err := o.listen(ctx)
 	if err != nil {
-		return err
-	}
-	health, err := kit.Listen(ctx, o.options.HealthAddress)
-	if err != nil {
-		if metrics != nil {
-			err = errors.Join(err, metrics.Close())
-		}
 		return err
 	}
 	var running sync.WaitGroup
@@ -122,10 +117,9 @@ func (o *operator) run(ctx context.Context) error {
 			}
 		})
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", o.metrics.Handler())
-	part(func(ctx context.Context) error { return kit.Serve(ctx, metrics, mux) })
-	part(func(ctx context.Context) error { return kit.Serve(ctx, health, o.health.Handler()) })
+	for _, server := range servers {
+		part(func(ctx context.Context) error { return kit.Serve(ctx, server.listener, server.handler) })
+	}
 	part(o.work)
 	<-ctx.Done()
 	running.Wait()
@@ -133,6 +127,39 @@ func (o *operator) run(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+// server is what is served on one address.
+type server struct {
+	listener net.Listener // nil if the server is turned off
+	handler  http.Handler
+}
+
+// listen opens all addresses, or none.
+func (o *operator) listen(ctx context.Context) ([]server, error) {
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", o.metrics.Handler())
+	var servers []server
+	for _, asked := range []struct {
+		address string
+		handler http.Handler
+	}{
+		{o.options.MetricsAddress, metrics},
+		{o.options.HealthAddress, o.health.Handler()},
+		{o.options.PprofAddress, kit.ProfileHandler()},
+	} {
+		listener, err := kit.Listen(ctx, asked.address)
+		if err != nil {
+			for _, opened := range servers {
+				if opened.listener != nil {
+					err = errors.Join(err, opened.listener.Close())
+				}
+			}
+			return nil, err
+		}
+		servers = append(servers, server{listener, asked.handler})
+	}
+	return servers, nil
 }
 
 // work keeps the caches warm, also as a standby, and runs the controllers for as

@@ -66,7 +66,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if env.player, err = player.Start(context.Background(), env.config, 3, folder); err != nil {
+	if env.player, err = player.Start(context.Background(), env.config, player.Options{Nodes: 3, Folder: folder}); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, env.player.Stop()) }()

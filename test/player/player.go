@@ -36,8 +36,22 @@ const (
 	ServesOn = 500 * time.Millisecond
 )
 
+// Options are what is played.
+type Options struct {
+	// Nodes is how many nodes are registered and played.
+	Nodes int
+	// Folder is where the socket is made.
+	Folder string
+	// ServesOthers has servers run also in pods of nodes that something else plays,
+	// at the addresses that these have there. It can't restart their containers.
+	ServesOthers bool
+	// RunsAll has the pods be ready that aren't databases.
+	RunsAll bool
+}
+
 // Player plays nodes, until it is stopped.
 type Player struct {
+	options Options
 	kube    kubernetes.Interface
 	socket  string
 	servers *servers
@@ -54,14 +68,14 @@ type Player struct {
 	made int
 }
 
-// Start registers so many nodes, and plays them. The socket is made in folder.
-func Start(ctx context.Context, config *rest.Config, nodes int, folder string) (*Player, error) {
+// Start registers nodes, and plays them.
+func Start(ctx context.Context, config *rest.Config, options Options) (*Player, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	p := &Player{
-		kube: kube, socket: filepath.Join(folder, "servers"), servers: newServers(),
+		options: options, kube: kube, socket: filepath.Join(options.Folder, "servers"), servers: newServers(),
 		nodes: map[string]bool{}, pods: map[types.UID]*pod{},
 	}
 	p.ctx, p.stop = context.WithCancel(ctx)
@@ -74,7 +88,7 @@ func Start(ctx context.Context, config *rest.Config, nodes int, folder string) (
 		_ = end() // nobody asks any more
 	})
 	p.wait.Go(func() { p.servers.run(p.ctx) })
-	if err := p.register(nodes); err != nil {
+	if err := p.register(options.Nodes); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	if err := p.watch(); err != nil {

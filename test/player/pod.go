@@ -49,7 +49,10 @@ type pod struct {
 // seePod plays a pod from its first sight to its end.
 func (p *Player) seePod(object any, isGone bool) {
 	seen, isPod := object.(*corev1.Pod)
-	if !isPod || !p.nodes[seen.Spec.NodeName] {
+	if !isPod {
+		return
+	}
+	if runsHere := p.nodes[seen.Spec.NodeName]; !runsHere && (!p.options.ServesOthers || !runsElsewhere(seen)) {
 		return
 	}
 	p.mu.Lock()
@@ -62,7 +65,11 @@ func (p *Player) seePod(object any, isGone bool) {
 		ctx, cancel := context.WithCancel(p.ctx)
 		known.cancel = cancel
 		p.pods[seen.UID] = known
-		p.wait.Go(func() { known.play(ctx) })
+		play := known.play
+		if !p.nodes[seen.Spec.NodeName] {
+			play = known.serve
+		}
+		p.wait.Go(func() { play(ctx) })
 	}
 	p.mu.Unlock()
 	if known != nil && (isGone || seen.DeletionTimestamp != nil) {
@@ -71,6 +78,12 @@ func (p *Player) seePod(object any, isGone bool) {
 	if known != nil && isGone {
 		known.cancel()
 	}
+}
+
+// runsElsewhere tells whether a database server runs in a pod, going by its status,
+// or did. Until then the pod isn't known.
+func runsElsewhere(seen *corev1.Pod) bool {
+	return isDatabase(seen) && seen.Status.PodIP != "" && len(seen.Status.ContainerStatuses) > 0 && seen.Status.ContainerStatuses[0].State.Running != nil
 }
 
 // Kill ends the server in a pod, as kill -9 does; its container starts again.
@@ -94,14 +107,18 @@ func (p *Player) find(namespace, name string) (*pod, error) {
 }
 
 // isDatabase tells whether a database server is to run in the pod.
-func (p *pod) isDatabase() bool {
-	return p.object.Labels[v1alpha1.LabelComponent] == v1alpha1.ComponentDatabase && len(p.object.Spec.Containers[0].Ports) > 0
+func isDatabase(pod *corev1.Pod) bool {
+	return pod.Labels[v1alpha1.LabelComponent] == v1alpha1.ComponentDatabase && len(pod.Spec.Containers[0].Ports) > 0
 }
 
 // play runs the pod's container again and again, until the pod is deleted. What isn't
-// a database never starts.
+// a database never starts, unless the player runs all.
 func (p *pod) play(ctx context.Context) {
-	if !p.isDatabase() {
+	if !isDatabase(p.object) {
+		if p.player.options.RunsAll {
+			p.address = p.player.address()
+			p.report(ctx, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, true)
+		}
 		select {
 		case <-ctx.Done():
 		case <-p.leaving:
@@ -131,6 +148,40 @@ func (p *pod) play(ctx context.Context) {
 		}
 		if !p.sleep(ctx, wait) {
 			p.remove(ctx)
+			return
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// serve lets the server run in a pod that something else runs, at the pod's address,
+// until the pod is deleted. What there is to say of it only the server says.
+func (p *pod) serve(ctx context.Context) {
+	holder, isThere := p.awaitVolume(ctx)
+	if !isThere {
+		return
+	}
+	p.address = p.object.Status.PodIP
+	servers := p.player.servers
+	defer servers.forget(p.address)
+	wait := backoff
+	for {
+		told, err := p.boot(ctx, holder)
+		if err == nil && servers.start(p.object, p.address, told) == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.leaving:
+				select {
+				case <-ctx.Done():
+				case <-time.After(ServesOn):
+				}
+				return
+			case <-p.killed:
+				servers.end(p.address)
+			}
+		}
+		if !p.sleep(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, maxBackoff)
@@ -252,7 +303,7 @@ func (p *pod) run(ctx context.Context, told boot) (isOver bool) {
 		return false
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}
-	isReady := servers.isUp(p.address)
+	isReady, turns := servers.isUp(p.address), servers.turns(p.address)
 	p.report(ctx, running, isReady)
 	for {
 		select {
@@ -270,7 +321,7 @@ func (p *pod) run(ctx context.Context, told boot) (isOver bool) {
 			servers.end(p.address)
 			p.ended(began, 0, "")
 			return true
-		case <-time.After(step):
+		case <-turns:
 			if isUp := servers.isUp(p.address); isUp != isReady {
 				isReady = isUp
 				p.report(ctx, running, isUp)

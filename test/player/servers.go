@@ -25,19 +25,35 @@ import (
 // servers are all servers that are played.
 type servers struct {
 	mu sync.Mutex
-	// groups are the databases, by namespace and stem; members what runs, or is about
-	// to, by the address of its pod.
-	groups  map[string]*played.Group
-	members map[string]*member
+	// databases are those of all servers, by namespace and stem; members what runs,
+	// or is about to, by the address of its pod.
+	databases map[string]*database
+	members   map[string]*member
+	// awake are the databases whose servers may have something to do by themselves,
+	// and woken gets a value when there is one more.
+	awake map[*database]bool
+	woken chan struct{}
 	// passwords are all that servers ever had, by namespace.
 	passwords map[string]map[string]bool
+}
+
+// database is one database: its servers, and which of them are in a pod, by the
+// pod's address.
+type database struct {
+	group   *played.Group
+	members map[string]*member
 }
 
 // member is the server of one pod.
 type member struct {
 	namespace string
+	database  *database
 	group     *played.Group
 	server    *played.Server
+	// wasUp is what the pod was last told of the server, and turned gets a value when
+	// that has changed.
+	wasUp  bool
+	turned chan struct{}
 	// copiesFrom is whose data it waits for; empty if it doesn't.
 	copiesFrom string
 	// isDeaf tells that nobody reaches it.
@@ -66,7 +82,10 @@ type exit struct {
 const noData = 66
 
 func newServers() *servers {
-	return &servers{groups: map[string]*played.Group{}, members: map[string]*member{}, passwords: map[string]map[string]bool{}}
+	return &servers{
+		databases: map[string]*database{}, members: map[string]*member{}, passwords: map[string]map[string]bool{},
+		awake: map[*database]bool{}, woken: make(chan struct{}, 1),
+	}
 }
 
 // kindOf is how an engine replicates.
@@ -81,39 +100,92 @@ func kindOf(engine string) played.Kind {
 	}
 }
 
-// run lets the servers do what they do by themselves.
+// pace is how long servers wait between two things that they do by themselves.
+const pace = 10 * time.Millisecond
+
+// run lets the servers do what they do by themselves. Those that have nothing to do
+// cost nothing, until something happens to one of their database.
 func (s *servers) run(ctx context.Context) {
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			s.mu.Lock()
-			for _, m := range s.members {
-				m.goOn()
+		case <-s.woken:
+		}
+		for isLeft := true; isLeft; isLeft = s.goOn() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pace):
 			}
-			s.mu.Unlock()
 		}
 	}
 }
 
-// goOn copies, receives, executes and acknowledges what there is.
-func (m *member) goOn() {
+// wake has the servers of a database look for what they may do.
+func (s *servers) wake(database *database) {
+	s.awake[database] = true
+	select {
+	case s.woken <- struct{}{}:
+	default: // it is seen with the one before
+	}
+}
+
+// goOn has those do something that may, and tells whether any did.
+func (s *servers) goOn() (isLeft bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for database := range s.awake {
+		isBusy := false
+		for _, m := range database.members {
+			isBusy = m.goOn() || isBusy
+		}
+		for _, m := range database.members {
+			m.tellPod()
+		}
+		if !isBusy {
+			delete(s.awake, database)
+		}
+	}
+	return len(s.awake) > 0
+}
+
+// tellPod says that the server has come up, or is gone.
+func (m *member) tellPod() {
+	if m.server.IsUp == m.wasUp {
+		return
+	}
+	m.wasUp = m.server.IsUp
+	select {
+	case m.turned <- struct{}{}:
+	default: // the pod has yet to look
+	}
+}
+
+// goOn copies, receives, executes and acknowledges what there is, and tells whether
+// there was something.
+func (m *member) goOn() (isBusy bool) {
 	if m.copiesFrom != "" && m.group.CopyData(m.server, m.group.Find(m.copiesFrom)) {
-		m.copiesFrom = ""
+		m.copiesFrom, isBusy = "", true
 	}
 	for range 100 {
-		m.server.Execute()
+		isBusy = m.execute() || isBusy
 		if !m.group.Replicate(m.server) {
 			break
 		}
+		isBusy = true
 	}
-	m.server.Execute()
+	isBusy = m.execute() || isBusy
 	for m.group.Acknowledge(m.server, m.server.Required) {
-		continue
+		isBusy = true
 	}
+	return isBusy
+}
+
+func (m *member) execute() bool {
+	before := m.server.Executed
+	m.server.Execute()
+	return m.server.Executed != before
 }
 
 // start does what a boot script does in a pod: it returns how it ended, if no
@@ -121,12 +193,14 @@ func (m *member) goOn() {
 func (s *servers) start(pod *corev1.Pod, address string, told boot) *exit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	database := pod.Namespace + "/" + cmp.Or(pod.Labels[v1alpha1.LabelStem], pod.Name)
-	group := s.groups[database]
-	if group == nil {
-		group = played.NewGroup(kindOf(told.engine))
-		s.groups[database] = group
+	key := pod.Namespace + "/" + cmp.Or(pod.Labels[v1alpha1.LabelStem], pod.Name)
+	found := s.databases[key]
+	if found == nil {
+		found = &database{played.NewGroup(kindOf(told.engine)), map[string]*member{}}
+		s.databases[key] = found
 	}
+	group := found.group
+	defer s.wake(found)
 	s.note(pod.Namespace, told.adminPassword, told.appPassword)
 	server := group.Find(pod.Name)
 	if server == nil {
@@ -144,12 +218,13 @@ func (s *servers) start(pod *corev1.Pod, address string, told boot) *exit {
 			orders.Clone = token
 		}
 	}
-	m := &member{namespace: pod.Namespace, group: group, server: server, told: told}
-	s.members[address] = m
+	m := &member{namespace: pod.Namespace, database: found, group: group, server: server, turned: make(chan struct{}, 1), told: told}
+	s.members[address], found.members[address] = m, m
 	if !server.HasData && !isNew && !hasSource {
 		return &exit{noData, "The volume is empty, and the database was initialised before; nothing was made in its place."}
 	}
 	group.Start(server, orders)
+	m.wasUp = server.IsUp
 	if !server.IsUp {
 		m.copiesFrom = first
 	}
@@ -174,6 +249,17 @@ func (s *servers) isUp(address string) bool {
 	return m != nil && m.server.IsUp
 }
 
+// turns gets a value each time that the server at an address has come up, or is
+// gone.
+func (s *servers) turns(address string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.members[address]; m != nil {
+		return m.turned
+	}
+	return nil
+}
+
 // end ends the server at an address.
 func (s *servers) end(address string) {
 	s.mu.Lock()
@@ -181,6 +267,7 @@ func (s *servers) end(address string) {
 	if m := s.members[address]; m != nil {
 		m.server.Kill()
 		m.copiesFrom = ""
+		s.wake(m.database)
 	}
 }
 
@@ -189,6 +276,9 @@ func (s *servers) forget(address string) {
 	s.end(address)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m := s.members[address]; m != nil {
+		delete(m.database.members, address)
+	}
 	delete(s.members, address)
 }
 
@@ -217,12 +307,13 @@ func (s *servers) Answer(ctx context.Context, call remote.Call) remote.Answer {
 	if call.Verb == remote.SetPassword {
 		s.note(m.namespace, call.Target.AppPassword)
 	}
-	if err := m.do(call); err != nil {
-		return remote.Answer{Error: err.Error()}
-	}
 	if call.Verb == remote.State {
 		return remote.Answer{State: m.state(call)}
 	}
+	if err := m.do(call); err != nil {
+		return remote.Answer{Error: err.Error()}
+	}
+	s.wake(m.database)
 	return remote.Answer{}
 }
 
@@ -230,7 +321,6 @@ func (s *servers) Answer(ctx context.Context, call remote.Call) remote.Answer {
 func (m *member) do(call remote.Call) error {
 	isDone := true
 	switch call.Verb {
-	case remote.State:
 	case remote.Promote:
 		isDone = m.server.Promote(call.Required.Count, call.Required.Names)
 	case remote.Configure:

@@ -65,6 +65,13 @@ func (e Entry) String() string {
 // IsWrite tells whether the request is to change something.
 func (e Entry) IsWrite() bool { return e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" }
 
+// isCounted tells whether this is the one entry of several about a request that
+// counts: as it was answered, or as it was begun where the answer goes on.
+func (e Entry) isCounted() bool {
+	isBegun := e.Verb == "watch" && e.Stage == "ResponseStarted"
+	return isBegun || e.Verb != "watch" && e.Stage == "ResponseComplete"
+}
+
 // LacksRight tells whether the request isn't granted. One that is refused for
 // another reason is answered alike: a quota, a namespace that is going, a class
 // whose volumes don't grow, or an admission plug-in that hasn't heard yet of types
@@ -112,8 +119,7 @@ func readLines(lines *bufio.Scanner, username string) ([]Entry, error) {
 		if entry.User.Username != username {
 			continue
 		}
-		isBegun := entry.Verb == "watch" && entry.Stage == "ResponseStarted"
-		if isBegun || entry.Verb != "watch" && entry.Stage == "ResponseComplete" {
+		if entry.isCounted() {
 			entries = append(entries, entry)
 		}
 	}
