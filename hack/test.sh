@@ -104,6 +104,9 @@ run_tests() {
 # that Kubernetes is compiled with: others would compile all of it again.
 in_localcluster() { (cd localcluster && CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off "$@"); }
 
+# in_kwok COMMAND… does the same in the module of what plays fake nodes.
+in_kwok() { in_localcluster env --chdir=kwok "$@"; }
+
 # cluster_up NAME ARGUMENTS… makes a cluster. Its programs collect garbage a quarter as
 # often as by default: that takes a third less of a processor, and a GiB more of memory.
 cluster_up() {
@@ -119,13 +122,13 @@ audit_log() { printf '%s/logs/audit.log\n' "$(dirname "$(dirname "$(kubeconfig "
 
 step_build() {
 	hack/build.sh image
-	bin/localcluster build
+	bin/localcluster build --fake
 }
 
 step_verify() {
 	hack/verify.sh
 	local module
-	for module in . localcluster localcluster/coredns test/bench/twin test/bench/report; do
+	for module in . localcluster localcluster/coredns localcluster/kwok test/bench/twin test/bench/report; do
 		(cd "${module}" && go mod tidy -diff) || {
 			echo "go.mod or go.sum of ${module} is stale: run go mod tidy there" >&2
 			return 1
@@ -146,6 +149,8 @@ step_lint() {
 	bin/golangci-lint run --build-tags=successor ./internal/objects/...
 	bin/golangci-lint run --build-tags=played ./internal/app/...
 	in_localcluster ../bin/golangci-lint run --config=../.golangci.yml ./...
+	in_kwok go vet ./...
+	in_kwok ../../bin/golangci-lint run --config=../../.golangci.yml ./...
 	local module
 	for module in test/bench/twin test/bench/report; do
 		(cd "${module}" && go vet ./... && ../../../bin/golangci-lint run --config=../../../.golangci.yml ./...)
@@ -169,6 +174,9 @@ step_unit() {
 		export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
 		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
 			--hide-summary=skipped --jsonfile="${results}/unit-localcluster.json" -- -count=1 -shuffle=on ./...
+		cd kwok
+		go tool -modfile=../../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
+			--hide-summary=skipped --jsonfile="${results}/unit-kwok.json" -- -count=1 -shuffle=on ./...
 	)
 }
 

@@ -71,7 +71,7 @@ func becomeNobody(t *testing.T, c *cluster) {
 		os.Mkdir(root, 0o755), os.Chown(c.base, nobody, nobody), os.Mkdir(cache, 0o755),
 		copyFile(c.command, command), os.CopyFS(source, os.DirFS(c.source)),
 	)
-	for _, component := range []string{"control-plane", "kubectl"} {
+	for _, component := range []string{"control-plane", "kubectl", "kwok"} {
 		paths, globErr := filepath.Glob(filepath.Join(user, "localcluster", component+"-????????????????"))
 		err = errors.Join(err, globErr)
 		for _, path := range paths {

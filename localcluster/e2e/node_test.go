@@ -22,11 +22,11 @@ var workload string
 // TestClusterWithANode lives through a cluster's life, in one test: a start takes 10 s, and each part needs one.
 func TestClusterWithANode(t *testing.T) {
 	c := newCluster(t)
-	c.must(t, "build") // what listing the host's packet rules needs is made with it
+	c.must(t, "build", "--fake") // what listing the host's packet rules needs is made with it
 	host := lookAtHost(t)
 	refusalsOfAnAbsentCluster(t, c)
 
-	c.timed(t, "up")
+	c.timed(t, "up", "--fake=1")
 	part := func(name string, do func(t *testing.T, c *cluster)) {
 		t.Run(name, func(t *testing.T) { do(t, c) })
 	}
@@ -39,6 +39,7 @@ func TestClusterWithANode(t *testing.T) {
 	part("a restricted pod writes to a volume", restrictedPodWrites)
 	part("a pod that is deleted is replaced", podIsReplaced)
 	part("a pod finds a Service by name and reaches it", serviceIsReached)
+	part("a fake node takes the pods that ask for it", fakeNodesTakeWhoAsks)
 	part("the control plane restarts, and nodes and pods go on", controlPlaneRestarts)
 	part("up finishes a restart that was interrupted", interruptedRestart)
 	host.mustBeAsBefore(t, "while it runs")
@@ -98,10 +99,10 @@ func commandsTell(t *testing.T, c *cluster) {
 		t.Errorf("status is\n%s", status)
 	}
 	kubeconfig := c.must(t, "kubeconfig")
-	if names := c.must(t, "kubectl", "--kubeconfig="+kubeconfig, "get", "nodes", "-o=name"); names != "node/node-1" {
+	if names := c.must(t, "kubectl", "--kubeconfig="+kubeconfig, "get", "nodes", "-o=name"); names != "node/fake-1\nnode/node-1" {
 		t.Errorf("nodes are %q", names)
 	}
-	for _, component := range []string{"cluster", "control-plane", "node-1", "node-1-containerd", "node-1-kubelet", "node-1-kube-proxy"} {
+	for _, component := range []string{"cluster", "control-plane", "kwok", "node-1", "node-1-containerd", "node-1-kubelet", "node-1-kube-proxy"} {
 		if list := strings.Fields(c.must(t, "logs")); !slices.Contains(list, component) {
 			t.Errorf("there is no log of %s in %q", component, list)
 		}

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,12 +25,12 @@ import (
 	"coolops.cn/database-manager/localcluster/internal/volumes"
 )
 
-// objects parses the manifests as the API server does, refusing unknown fields.
-func objects(t *testing.T) []runtime.Object {
+// parse reads manifests as the API server does, refusing unknown fields.
+func parse(t *testing.T, manifests []byte) []runtime.Object {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var parsed []runtime.Object
-	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(Manifests()))); ; {
+	for reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return parsed
@@ -45,10 +47,10 @@ func objects(t *testing.T) []runtime.Object {
 }
 
 // all returns the objects of a type, in their order.
-func all[T runtime.Object](t *testing.T) []T {
+func all[T runtime.Object](t *testing.T, manifests []byte) []T {
 	t.Helper()
 	var found []T
-	for _, object := range objects(t) {
+	for _, object := range parse(t, manifests) {
 		if typed, ok := object.(T); ok {
 			found = append(found, typed)
 		}
@@ -56,10 +58,10 @@ func all[T runtime.Object](t *testing.T) []T {
 	return found
 }
 
-// only returns the one object of its type.
+// only returns the one object of its type, of a cluster with nodes.
 func only[T runtime.Object](t *testing.T) T {
 	t.Helper()
-	found := all[T](t)
+	found := all[T](t, ForNodes())
 	if len(found) != 1 {
 		t.Fatalf("there are %d of %T", len(found), *new(T))
 	}
@@ -68,7 +70,7 @@ func only[T runtime.Object](t *testing.T) T {
 
 func TestStorageClassesAreServed(t *testing.T) {
 	const isDefault = "storageclass.kubernetes.io/is-default-class"
-	classes := all[*storagev1.StorageClass](t)
+	classes := all[*storagev1.StorageClass](t, ForNodes())
 	if len(classes) != 2 {
 		t.Fatalf("there are %d classes", len(classes))
 	}
@@ -115,5 +117,48 @@ func TestDNSRunsTheImageThatIsImported(t *testing.T) {
 	}
 	if only[*corev1.ConfigMap](t).Data["Corefile"] == "" {
 		t.Error("there is no Corefile")
+	}
+}
+
+func TestDNSRunsOnRealNodesOnly(t *testing.T) {
+	required := only[*appsv1.DaemonSet](t).Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	want := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: FakeNodeKey, Operator: corev1.NodeSelectorOpDoesNotExist}}}}
+	if !reflect.DeepEqual(required.NodeSelectorTerms, want) {
+		t.Errorf("it runs on nodes with %+v", required.NodeSelectorTerms)
+	}
+}
+
+func TestFakeNodesHaveWhatTheyNeed(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		alone                  bool
+		classes, roles, grants int
+	}{
+		"alone there are volumes":       {true, 1, 0, 1},
+		"beside real ones, leases, too": {false, 0, 1, 2},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			manifests := ForFake(row.alone)
+			if classes := all[*storagev1.StorageClass](t, manifests); len(classes) != row.classes {
+				t.Errorf("there are %d storage classes", len(classes))
+			}
+			if roles := all[*rbacv1.Role](t, manifests); len(roles) != row.roles {
+				t.Errorf("there are %d roles", len(roles))
+			}
+			var subjects []rbacv1.Subject
+			for _, binding := range all[*rbacv1.ClusterRoleBinding](t, manifests) {
+				subjects = append(subjects, binding.Subjects...)
+			}
+			for _, binding := range all[*rbacv1.RoleBinding](t, manifests) {
+				subjects = append(subjects, binding.Subjects...)
+			}
+			if len(subjects) != row.grants {
+				t.Errorf("rights are given to %+v", subjects)
+			}
+			for _, subject := range subjects {
+				if subject.Kind != rbacv1.UserKind || subject.Name != KwokUser {
+					t.Errorf("rights are given to %+v", subject)
+				}
+			}
+		})
 	}
 }

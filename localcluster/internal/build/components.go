@@ -19,12 +19,13 @@ type Component struct {
 
 // The components of a cluster. A test compares Sources with what the Go tool says.
 var (
-	ControlPlane = Component{Name: "control-plane", Package: "./cmd/control-plane", Module: ".", Sources: []string{"cmd/control-plane", "internal/controlplane", "internal/volumes"}}
+	ControlPlane = Component{Name: "control-plane", Package: "./cmd/control-plane", Module: ".", Sources: []string{"cmd/control-plane", "internal/controlplane", "internal/kwok", "internal/process", "internal/volumes"}}
 	Kubelet      = Component{Name: "kubelet", Package: "k8s.io/kubernetes/cmd/kubelet", Module: "."}
 	KubeProxy    = Component{Name: "kube-proxy", Package: "k8s.io/kubernetes/cmd/kube-proxy", Module: "."}
 	Kubectl      = Component{Name: "kubectl", Package: "./cmd/kubectl", Module: ".", Sources: []string{"cmd/kubectl"}}
 	Pause        = Component{Name: "pause", Package: "./cmd/pause", Module: ".", Sources: []string{"cmd/pause"}}
 	CoreDNS      = Component{Name: "coredns", Package: ".", Module: "coredns", Sources: []string{"."}}
+	Kwok         = Component{Name: "kwok", Package: ".", Module: "kwok", Sources: []string{"."}}
 )
 
 // ForControlPlane are the components of a cluster without nodes.
@@ -34,3 +35,6 @@ func ForControlPlane() []Component { return []Component{ControlPlane, Kubectl} }
 func ForNodes() []Component {
 	return []Component{ControlPlane, Kubelet, KubeProxy, Kubectl, Pause, CoreDNS}
 }
+
+// ForFake are the components that a cluster with fake nodes has besides.
+func ForFake() []Component { return []Component{Kwok} }

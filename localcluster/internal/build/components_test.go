@@ -16,7 +16,7 @@ const source = "../.."
 
 // A package that Sources leaves out could change without the component being built anew.
 func TestSourcesHoldEveryPackageOfOurs(t *testing.T) {
-	for _, component := range ForNodes() {
+	for _, component := range append(ForNodes(), ForFake()...) {
 		t.Run(component.Name, func(t *testing.T) {
 			builder := Builder{Source: source}
 			const format = `{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}`

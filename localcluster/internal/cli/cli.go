@@ -115,6 +115,7 @@ func (s *settings) up() *cobra.Command {
 
 func nodeFlags(flags *pflag.FlagSet, asked *cluster.Options) {
 	flags.IntVar(&asked.Nodes, "nodes", 1, "number of nodes, 1 to 3; more than a running cluster has are added (not given: as many as there are)")
+	flags.IntVar(&asked.Fake, "fake", 0, "number of nodes besides that kwok plays: their pods are ready at once, and run nothing (not given: as many as there are)")
 	flags.DurationVar(&asked.NodeLostAfter, "node-lost-after", cluster.DefaultNodeLostAfter, "how long nothing is heard of a node until it isn't ready")
 	flags.DurationVar(&asked.EvictAfter, "evict-after", cluster.DefaultEvictAfter, "how long pods of a node that isn't ready are kept, where they don't say")
 }
@@ -126,6 +127,12 @@ func askedForNodes(flags *pflag.FlagSet, asked cluster.Options, options *cluster
 			return errors.New("--nodes is 0: a cluster without nodes is made by --control-plane-only")
 		}
 		options.Nodes = asked.Nodes
+	}
+	if flags.Changed("fake") {
+		if asked.Fake == 0 {
+			return errors.New("--fake is 0: leave it out, or give the number of fake nodes")
+		}
+		options.Fake = asked.Fake
 	}
 	for name, place := range map[string]struct{ asked, wanted *time.Duration }{
 		"node-lost-after": {&asked.NodeLostAfter, &options.NodeLostAfter},
@@ -326,13 +333,16 @@ func buildImage() *cobra.Command {
 }
 
 func (s *settings) build() *cobra.Command {
-	var controlPlaneOnly bool
+	var controlPlaneOnly, fake bool
 	command := &cobra.Command{
 		Use: "build", Short: "Build and unpack what a start needs, and start nothing", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options, err := s.options(controlPlaneOnly)
 			if err != nil {
 				return err
+			}
+			if fake {
+				options.Fake = 1
 			}
 			if err := options.Check(""); err != nil {
 				return err
@@ -342,6 +352,7 @@ func (s *settings) build() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&controlPlaneOnly, "control-plane-only", false, "only what a cluster without nodes needs")
+	command.Flags().BoolVar(&fake, "fake", false, "also what plays fake nodes")
 	return command
 }
 

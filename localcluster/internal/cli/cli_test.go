@@ -59,6 +59,8 @@ func TestWhatIsNotGivenIsLeftAsItIs(t *testing.T) {
 		"a default that is given is asked for":   {"--nodes=1 --node-lost-after=20s", cluster.Options{Nodes: 1, NodeLostAfter: 20 * time.Second}, ""},
 		"so is anything else":                    {"--nodes=3 --evict-after=5s", cluster.Options{Nodes: 3, EvictAfter: 5 * time.Second}, ""},
 		"no nodes are asked for by another flag": {"--nodes=0", cluster.Options{}, "--control-plane-only"},
+		"fake nodes are asked for by number":     {"--fake=7", cluster.Options{Fake: 7}, ""},
+		"no fake nodes aren't asked for":         {"--fake=0", cluster.Options{}, "--fake is 0"},
 		"nobody notices at once":                 {"--node-lost-after=0s", cluster.Options{}, "--node-lost-after is 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -40,6 +40,8 @@ type Config struct {
 	// NodeLostAfter and EvictAfter are as in Options.
 	NodeLostAfter time.Duration `json:"nodeLostAfter,omitempty"`
 	EvictAfter    time.Duration `json:"evictAfter,omitempty"`
+	// Fake is the number of fake nodes.
+	Fake int `json:"fake,omitempty"`
 	// Port is the API server's port on 127.0.0.1.
 	Port int `json:"port"`
 	// AuditLog tells whether every request is noted, in LogDir/audit.log.

@@ -70,13 +70,23 @@ func (c *Cluster) waitForAPI(ctx context.Context) error {
 	return err
 }
 
-// complete gives the nodes their images and the cluster its DNS and storage, and waits until all of it is ready.
-// Run again, it changes nothing.
+// complete gives the cluster what its nodes need, real and fake, and waits until all of it is ready. Run again, it
+// changes nothing.
 func (c *Cluster) complete(ctx context.Context, prepared Prepared) error {
 	config, err := c.Config()
-	if err != nil || len(config.Nodes) == 0 {
+	if err != nil {
 		return err
 	}
+	if len(config.Nodes) > 0 {
+		if err := c.completeNodes(ctx, config, prepared); err != nil {
+			return err
+		}
+	}
+	return c.completeFake(ctx, config)
+}
+
+// completeNodes gives the nodes their images and the cluster its DNS and storage.
+func (c *Cluster) completeNodes(ctx context.Context, config Config, prepared Prepared) error {
 	nodes := config.runningNodes()
 	if err := c.waitForNodes(ctx, config.names(nodes), time.Time{}); err != nil {
 		return err
@@ -86,7 +96,7 @@ func (c *Cluster) complete(ctx context.Context, prepared Prepared) error {
 			return err
 		}
 	}
-	if err := c.kubectl(ctx, config, addons.Manifests(), "apply", "--server-side", "--filename=-"); err != nil {
+	if err := c.kubectl(ctx, config, addons.ForNodes(), "apply", "--server-side", "--filename=-"); err != nil {
 		return fmt.Errorf("apply DNS and storage: %w", err)
 	}
 	return c.waitForDNS(ctx, config.names(nodes), time.Time{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"coolops.cn/database-manager/localcluster/internal/addons"
 	"coolops.cn/database-manager/localcluster/internal/network"
 	"coolops.cn/database-manager/localcluster/internal/pki"
 )
@@ -35,6 +36,9 @@ func (c *Cluster) writePKI(config Config) error {
 		// No role of Kubernetes' own fits these two, and one of ours would come after the node that waits for it.
 		{Name: networkPolicyIdentity, User: "localcluster:network-policy", Groups: []string{"system:masters"}, Server: inside},
 		{Name: sizedVolumeIdentity, User: "localcluster:sized-volume", Groups: []string{"system:masters"}, Server: inside},
+	}
+	if config.Fake > 0 {
+		identities = append(identities, pki.Identity{Name: kwokIdentity, User: addons.KwokUser, Server: inside})
 	}
 	for _, node := range config.Nodes {
 		identities = append(identities, pki.Identity{

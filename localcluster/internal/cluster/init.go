@@ -137,7 +137,6 @@ func (c *Cluster) startControlPlaneMember(config Config) (*started, error) {
 	}
 	defer func() { _ = alive.Close() }() // the control plane has its own copy
 	args := append([]string{ExecCommand, config.Binaries[build.ControlPlane.Name]}, c.controlPlaneArgs(config, network.ControlPlaneIP().String(), controlPlanePort)...)
-	args = append(args, "--volumes-dir="+c.path("volumes"))
 	return c.startMember(member{
 		name: build.ControlPlane.Name, args: args, flags: unix.CLONE_NEWNET, ip: network.ControlPlaneIP(), routes: network.PodRoutes(-1),
 		inherited: []*os.File{alive},
@@ -151,6 +150,12 @@ func (c *Cluster) controlPlaneArgs(config Config, address string, port int) []st
 	}
 	if len(config.Nodes) > 0 {
 		args = append(args, "--node-lost-after="+config.NodeLostAfter.String(), "--evict-after="+config.EvictAfter.String())
+	}
+	if len(config.Nodes) > 0 || config.Fake > 0 {
+		args = append(args, "--volumes-dir="+c.path("volumes"))
+	}
+	if config.Fake > 0 {
+		args = append(args, "--kwok="+config.Binaries[build.Kwok.Name], "--kwok-log="+c.path("logs", "kwok.log"))
 	}
 	if config.AuditLog {
 		args = append(args, "--audit-log="+c.path("logs", "audit.log"))

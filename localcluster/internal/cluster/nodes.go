@@ -40,6 +40,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("--nodes is %d: a cluster has 1 to %d nodes, or none with --control-plane-only", o.Nodes, network.MaxNodes)
 	case o.ControlPlaneOnly && (o.Nodes != 0 || o.NodeLostAfter != 0 || o.EvictAfter != 0):
 		return errors.New("--control-plane-only means no nodes: leave out what is about nodes, or it")
+	case o.Fake < 0 || o.Fake > maxFake:
+		return fmt.Errorf("--fake is %d: a cluster has %d fake nodes at most, and one has room for all pods", o.Fake, maxFake)
 	case o.NodeLostAfter != 0 && o.NodeLostAfter < minNodeLostAfter:
 		return fmt.Errorf("--node-lost-after is %s: give %s or more", o.NodeLostAfter, minNodeLostAfter)
 	case o.EvictAfter != 0 && (o.EvictAfter < minEvictAfter || o.EvictAfter%time.Second != 0):
@@ -104,17 +106,20 @@ func (c *Cluster) checkNotSmaller(config Config, options Options) error {
 		c.Name, len(config.Nodes), c.Name, config.Nodes[len(config.Nodes)-1], c.Name)
 }
 
-// grow adds the nodes that a running cluster lacks.
+// grow adds the nodes, real and fake, that a running cluster lacks.
 func (c *Cluster) grow(options Options) error {
 	config, err := c.Config()
 	if err != nil {
 		return err
 	}
-	if options.Nodes > len(config.Nodes) {
+	if options.Nodes > len(config.Nodes) || options.Fake > config.Fake {
 		if err := os.Remove(c.path(completeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		config.Nodes = nodeNames(options.Nodes)
+		if options.Nodes > len(config.Nodes) {
+			config.Nodes = nodeNames(options.Nodes)
+		}
+		config.Fake = max(config.Fake, options.Fake)
 		if err := errors.Join(c.writePKI(config), c.writeConfig(config)); err != nil {
 			return err
 		}

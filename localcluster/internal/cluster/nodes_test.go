@@ -31,6 +31,10 @@ func TestWhatNoClusterCanBeIsRefused(t *testing.T) {
 		"nor have they pods":                       {Options{ControlPlaneOnly: true, EvictAfter: time.Minute}, "--control-plane-only means no nodes"},
 		"no nodes alone are fine":                  {Options{ControlPlaneOnly: true}, ""},
 		"a lease of a second leaves no second try": {Options{NodeLostAfter: 3 * time.Second}, "--node-lost-after is 3s: give 4s or more"},
+		"fake nodes may be alone":                  {Options{ControlPlaneOnly: true, Fake: 1}, ""},
+		"or beside real ones":                      {Options{Nodes: 3, Fake: maxFake}, ""},
+		"so many that lists of them are slow":      {Options{Fake: maxFake + 1}, "--fake is 1001: a cluster has 1000 fake nodes at most"},
+		"fewer fake ones than none are too few":    {Options{Fake: -1}, "--fake is -1"},
 		"pods are kept for whole seconds":          {Options{EvictAfter: 1500 * time.Millisecond}, "--evict-after is 1.5s: give whole seconds"},
 		"and not for a negative number of them":    {Options{EvictAfter: -time.Second}, "--evict-after is -1s"},
 	} {
@@ -93,6 +97,9 @@ func TestAClusterStartsAsItWasAskedForOrAsItWas(t *testing.T) {
 		},
 		"and more, if asked for": {
 			before, Options{Nodes: 3, NodeLostAfter: time.Second}, Config{Nodes: nodeNames(3), NodeLostAfter: time.Second, EvictAfter: time.Hour},
+		},
+		"fake nodes alone are no others": {
+			Config{}, Options{ControlPlaneOnly: true, Fake: 2}, Config{Fake: 2},
 		},
 		"a control plane alone has nothing about nodes": {
 			Config{}, Options{ControlPlaneOnly: true, AuditLog: true}, Config{AuditLog: true},

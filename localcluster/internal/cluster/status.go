@@ -45,7 +45,15 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	if _, err := os.Stat(c.path(completeFile)); err != nil {
 		row("start", fmt.Sprintf("not complete: `localcluster up --name %s` goes on with it", c.Name))
 	}
+	fake, fakeReady := 0, 0
 	for _, node := range nodes.Items {
+		if isFake(node) {
+			fake++
+			if isReady(node) {
+				fakeReady++
+			}
+			continue
+		}
 		state := "not ready"
 		if isReady(node) {
 			state = "ready"
@@ -54,6 +62,9 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 			state = "stopped, for Kubernetes " + state
 		}
 		row("node "+node.Name, state)
+	}
+	if fake > 0 {
+		row("fake nodes", fmt.Sprintf("%d of %d ready", fakeReady, fake))
 	}
 	return table.Flush()
 }

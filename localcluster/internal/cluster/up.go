@@ -34,6 +34,8 @@ type Options struct {
 	// NodeLostAfter is how long nothing is heard of a node until it isn't ready, and EvictAfter how long its pods stay from
 	// then on, where they don't say; 0 means as it is, or DefaultNodeLostAfter and DefaultEvictAfter.
 	NodeLostAfter, EvictAfter time.Duration
+	// Fake is the number of nodes that kwok plays, beside real ones or alone; 0 means as many as there are.
+	Fake int
 	// Port is the API server's port on 127.0.0.1; 0 means any that is free.
 	Port int
 	// AuditLog asks for every request to be noted in the audit log.
@@ -44,10 +46,14 @@ type Options struct {
 }
 
 func (o Options) components() []build.Component {
+	components := build.ForNodes()
 	if o.ControlPlaneOnly {
-		return build.ForControlPlane()
+		components = build.ForControlPlane()
 	}
-	return build.ForNodes()
+	if o.Fake > 0 {
+		components = append(components, build.ForFake()...)
+	}
+	return components
 }
 
 // Prepare makes everything that a start needs and that the cache lacks: programs, and images meanwhile. What fails
@@ -121,6 +127,11 @@ func (c *Cluster) Up(ctx context.Context, options Options) error {
 	if running, err := c.isUp(options); err != nil || running {
 		return err
 	}
+	before, err := c.configBefore()
+	if err != nil {
+		return err
+	}
+	options.Fake = cmp.Or(options.Fake, before.Fake)
 	if err := options.Check(c.Dir); err != nil {
 		return err
 	}
@@ -162,7 +173,7 @@ func (c *Cluster) isUp(options Options) (bool, error) {
 	if err := c.checkSame(config, options); err != nil {
 		return false, err
 	}
-	if options.Nodes > len(config.Nodes) {
+	if options.Nodes > len(config.Nodes) || options.Fake > config.Fake {
 		return false, nil
 	}
 	_, err = os.Stat(c.path(completeFile))
@@ -197,11 +208,11 @@ func (c *Cluster) bringUp(ctx context.Context, options Options, prepared Prepare
 func (c *Cluster) checkSame(config Config, options Options) error {
 	differs := func(asked, has time.Duration) bool { return asked != 0 && asked != has }
 	if options.ControlPlaneOnly != (len(config.Nodes) == 0) || (options.AuditLog && !config.AuditLog) || (options.Port != 0 && options.Port != config.Port) ||
-		differs(options.NodeLostAfter, config.NodeLostAfter) || differs(options.EvictAfter, config.EvictAfter) {
-		return fmt.Errorf("cluster %q is running with nodes %q on port %d, audit log %t, nodes lost after %s and pods evicted after %s, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name",
-			c.Name, config.Nodes, config.Port, config.AuditLog, config.NodeLostAfter, config.EvictAfter, c.Name)
+		(options.Fake != 0 && config.Fake == 0) || differs(options.NodeLostAfter, config.NodeLostAfter) || differs(options.EvictAfter, config.EvictAfter) {
+		return fmt.Errorf("cluster %q is running with nodes %q and %d fake ones on port %d, audit log %t, nodes lost after %s and pods evicted after %s, other than asked for: remove it with `localcluster down --name %s` first, or choose another --name",
+			c.Name, config.Nodes, config.Fake, config.Port, config.AuditLog, config.NodeLostAfter, config.EvictAfter, c.Name)
 	}
-	return c.checkNumber(config, options)
+	return errors.Join(c.checkNumber(config, options), c.checkFake(config, options))
 }
 
 // Check refuses what can't succeed on this machine. stateDir is empty when nothing is to be started.
@@ -226,7 +237,7 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 	if err != nil {
 		return err
 	}
-	if err := c.checkNotSmaller(before, options); err != nil {
+	if err := errors.Join(c.checkNotSmaller(before, options), c.checkFake(before, options)); err != nil {
 		return err
 	}
 	if err := c.removeTraces(); err != nil {
@@ -252,7 +263,7 @@ func (c *Cluster) start(ctx context.Context, options Options, prepared Prepared)
 
 // config is what is asked for, of a cluster that was like before. All nodes start with it, also those that were stopped.
 func (o Options) config(before Config) Config {
-	config := Config{AuditLog: o.AuditLog}
+	config := Config{AuditLog: o.AuditLog, Fake: o.Fake}
 	if !o.ControlPlaneOnly {
 		config.Nodes = nodeNames(cmp.Or(o.Nodes, len(before.Nodes), 1))
 		config.NodeLostAfter = cmp.Or(o.NodeLostAfter, before.NodeLostAfter, DefaultNodeLostAfter)

@@ -5,6 +5,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,6 +38,9 @@ func (c *Config) runControllerManager(ctx context.Context) error {
 // lookAtNodes is how often in the time after which a node is lost its silence is looked at.
 const lookAtNodes = 10
 
+// never is longer than any cluster lives.
+const never = 10 * 365 * 24 * time.Hour
+
 func (c *Config) controllerManagerArgs() []string {
 	args := []string{
 		"--kubeconfig=" + c.pki("kube-controller-manager.kubeconfig"),
@@ -50,8 +54,12 @@ func (c *Config) controllerManagerArgs() []string {
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20", "--concurrent-statefulset-syncs=20",
 	}
-	if c.NodeLostAfter != 0 {
+	switch {
+	case c.NodeLostAfter != 0:
 		args = append(args, "--node-monitor-grace-period="+c.NodeLostAfter.String(), "--node-monitor-period="+(c.NodeLostAfter/lookAtNodes).String())
+	case c.Kwok != "":
+		// Fake nodes alone say once that they are ready.
+		args = append(args, "--node-monitor-grace-period="+never.String())
 	}
 	return args
 }

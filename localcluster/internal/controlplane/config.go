@@ -24,6 +24,8 @@ type Config struct {
 	ListenFD int
 	// AuditLog is the file that every request is noted in; empty means: none.
 	AuditLog string
+	// Kwok is the program that plays fake nodes, with its output in the file KwokLog; empty means: there are none.
+	Kwok, KwokLog string
 	// VolumesDir is the folder below which local volumes are made, one folder a node; empty means: no provisioner.
 	VolumesDir string
 	// NodeLostAfter is how long nothing is heard of a node until it is taken to be lost, and EvictAfter how long its pods
@@ -39,6 +41,8 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 6443, "TCP port of the API server")
 	flags.IntVar(&c.ListenFD, "listen-fd", 0, "inherited listening socket to serve on (0: bind the address and port)")
 	flags.StringVar(&c.AuditLog, "audit-log", "", "file that every request is noted in (empty: none)")
+	flags.StringVar(&c.Kwok, "kwok", "", "program that plays fake nodes (empty: none)")
+	flags.StringVar(&c.KwokLog, "kwok-log", "", "file for that program's output")
 	flags.StringVar(&c.VolumesDir, "volumes-dir", "", "folder for local volumes (empty: no provisioner)")
 	flags.DurationVar(&c.NodeLostAfter, "node-lost-after", 0, "silence of a node after which it isn't ready (0: as Kubernetes does)")
 	flags.DurationVar(&c.EvictAfter, "evict-after", 0, "how long pods of a node that is lost are kept, by default (0: as Kubernetes does)")

@@ -17,6 +17,9 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+
+	"coolops.cn/database-manager/localcluster/internal/kwok"
+	"coolops.cn/database-manager/localcluster/internal/process"
 )
 
 const (
@@ -31,13 +34,16 @@ const (
 func Run(ctx context.Context, config Config) error {
 	// Log settings are process-wide, and every component applies the same ones.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	if err := process.KeepInherited(); err != nil {
+		return err
+	}
 	etcd, etcdURL, err := startEtcd(ctx, config.DataDir)
 	if err != nil {
 		return err
 	}
 	defer etcd.Close()
 
-	ended := make(chan error, 4)
+	ended := make(chan error, 5)
 	apiServer := newStage(ended)
 	defer apiServer.stop()
 	apiServer.start("kube-apiserver", func(ctx context.Context) error { return config.runAPIServer(ctx, etcdURL) })
@@ -52,6 +58,10 @@ func Run(ctx context.Context, config Config) error {
 	clients.start("kube-scheduler", config.runScheduler)
 	if config.VolumesDir != "" {
 		clients.start("volume-provisioner", config.runVolumeProvisioner)
+	}
+	if config.Kwok != "" {
+		player := kwok.Kwok{Program: config.Kwok, Kubeconfig: config.pki("kwok.kubeconfig"), Log: config.KwokLog, NodeLostAfter: config.NodeLostAfter}
+		clients.start("kwok", player.Run)
 	}
 	select {
 	case <-ctx.Done():
