@@ -41,6 +41,7 @@ func TestFakeNodesOfAnOrdinaryUser(t *testing.T) {
 	}
 	part("a hundred pods are ready", manyPodsAreReady)
 	part("pods with claims are replaced, and keep them", fakeMembersAreReplaced)
+	part("etcd's metrics count what is written", etcdCounts)
 	part("kwok listens on nothing", kwokListensOnNothing)
 	part("the control plane restarts, and pods stay", fakePodsStay)
 	part("kwok that ended is started again", kwokIsStartedAgain)
@@ -110,6 +111,27 @@ func fakeMembersAreReplaced(t *testing.T, c *cluster) {
 		t.Errorf("the claims are %q", bound)
 	}
 	c.must(t, "kubectl", "delete", "statefulset/members")
+}
+
+func etcdCounts(t *testing.T, c *cluster) {
+	puts := func() float64 {
+		for line := range strings.Lines(c.must(t, "etcd-metrics")) {
+			if value, ok := strings.CutPrefix(line, "etcd_mvcc_put_total "); ok {
+				number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return number
+			}
+		}
+		t.Fatal("etcd_mvcc_put_total isn't among them")
+		return 0
+	}
+	before := puts()
+	c.must(t, "kubectl", "create", "configmap", "counted")
+	if after := puts(); before <= 0 || after <= before {
+		t.Errorf("a write makes of %v %v", before, after)
+	}
 }
 
 // kwok is the number of the process that plays the fake nodes.
@@ -203,4 +225,7 @@ func fakeNodesTakeWhoAsks(t *testing.T, c *cluster) {
 		t.Errorf("other pods are on %q", others)
 	}
 	c.must(t, "kubectl", "delete", "deployment/many", "--cascade=foreground")
+	if metrics := c.must(t, "etcd-metrics"); !strings.Contains(metrics, "\netcd_mvcc_put_total ") {
+		t.Errorf("etcd's metrics are %d bytes, and have no number of writes", len(metrics))
+	}
 }

@@ -19,7 +19,7 @@ type Component struct {
 
 // The components of a cluster. A test compares Sources with what the Go tool says.
 var (
-	ControlPlane = Component{Name: "control-plane", Package: "./cmd/control-plane", Module: ".", Sources: []string{"cmd/control-plane", "internal/controlplane", "internal/kwok", "internal/process", "internal/volumes"}}
+	ControlPlane = Component{Name: "control-plane", Package: "./cmd/control-plane", Module: ".", Sources: []string{"cmd/control-plane", "internal/controlplane", "internal/kwok", "internal/process", "internal/unixsocket", "internal/volumes"}}
 	Kubelet      = Component{Name: "kubelet", Package: "k8s.io/kubernetes/cmd/kubelet", Module: "."}
 	KubeProxy    = Component{Name: "kube-proxy", Package: "k8s.io/kubernetes/cmd/kube-proxy", Module: "."}
 	Kubectl      = Component{Name: "kubectl", Package: "./cmd/kubectl", Module: ".", Sources: []string{"cmd/kubectl"}}

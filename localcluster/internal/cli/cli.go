@@ -76,7 +76,7 @@ and installs the package mmdebstrap where it is missing; later ones take seconds
 	flags.StringVar(&s.stateDir, "state-dir", "", "folder that holds each cluster's state folder (default: localcluster in XDG_STATE_HOME or ~/.local/state)")
 	flags.StringVar(&s.cacheDir, "cache-dir", "", "folder for builds and images (default: localcluster in the user's cache folder)")
 	flags.StringVar(&s.source, "source", "", "folder of localcluster's Go module (default: ./localcluster or .)")
-	root.AddCommand(s.up(), s.down(), s.restart(), s.status(), s.env(), s.kubeconfig(), s.kubectl(), s.logs(),
+	root.AddCommand(s.up(), s.down(), s.restart(), s.status(), s.env(), s.kubeconfig(), s.kubectl(), s.logs(), s.etcdMetrics(),
 		s.node(), s.isolate(), s.rejoin(), s.loadImage(), buildImage(), s.build(), s.images(), s.imageRoot())
 	root.AddCommand(s.internal()...)
 	return root
@@ -290,6 +290,20 @@ func (s *settings) logs() *cobra.Command {
 	}
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added, until interrupted or the cluster is gone")
 	return command
+}
+
+func (s *settings) etcdMetrics() *cobra.Command {
+	return &cobra.Command{
+		Use: "etcd-metrics", Short: "Print the metrics of etcd, in the text format of Prometheus; they count from the control plane's last start", Args: cobra.NoArgs,
+		Example: "  localcluster etcd-metrics | grep ^etcd_mvcc_put_total",
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := s.cluster()
+			if err != nil {
+				return err
+			}
+			return c.WriteEtcdMetrics(command.Context(), command.OutOrStdout())
+		},
+	}
 }
 
 func (s *settings) loadImage() *cobra.Command {

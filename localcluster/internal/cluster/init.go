@@ -146,7 +146,7 @@ func (c *Cluster) startControlPlaneMember(config Config) (*started, error) {
 func (c *Cluster) controlPlaneArgs(config Config, address string, port int) []string {
 	args := []string{
 		"--pki-dir=" + c.path("pki"), "--data-dir=" + c.path("etcd"),
-		"--bind-address=" + address, fmt.Sprintf("--port=%d", port),
+		"--bind-address=" + address, fmt.Sprintf("--port=%d", port), "--etcd-metrics=" + c.etcdMetricsSocket(),
 	}
 	if len(config.Nodes) > 0 {
 		args = append(args, "--node-lost-after="+config.NodeLostAfter.String(), "--evict-after="+config.EvictAfter.String())

@@ -24,6 +24,8 @@ type Config struct {
 	ListenFD int
 	// AuditLog is the file that every request is noted in; empty means: none.
 	AuditLog string
+	// EtcdMetrics is the path of the socket on which etcd's metrics are read; empty means: none.
+	EtcdMetrics string
 	// Kwok is the program that plays fake nodes, with its output in the file KwokLog; empty means: there are none.
 	Kwok, KwokLog string
 	// VolumesDir is the folder below which local volumes are made, one folder a node; empty means: no provisioner.
@@ -41,6 +43,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Port, "port", 6443, "TCP port of the API server")
 	flags.IntVar(&c.ListenFD, "listen-fd", 0, "inherited listening socket to serve on (0: bind the address and port)")
 	flags.StringVar(&c.AuditLog, "audit-log", "", "file that every request is noted in (empty: none)")
+	flags.StringVar(&c.EtcdMetrics, "etcd-metrics", "", "path of the socket on which etcd's metrics are read (empty: none)")
 	flags.StringVar(&c.Kwok, "kwok", "", "program that plays fake nodes (empty: none)")
 	flags.StringVar(&c.KwokLog, "kwok-log", "", "file for that program's output")
 	flags.StringVar(&c.VolumesDir, "volumes-dir", "", "folder for local volumes (empty: no provisioner)")

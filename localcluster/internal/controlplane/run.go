@@ -37,7 +37,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := process.KeepInherited(); err != nil {
 		return err
 	}
-	etcd, etcdURL, err := startEtcd(ctx, config.DataDir)
+	etcd, etcdURL, err := config.startEtcd(ctx)
 	if err != nil {
 		return err
 	}
