@@ -77,10 +77,11 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 	}
 	served := labels.SelectorFromSet(labels.Set{v1alpha1.LabelComponent: v1alpha1.ComponentDatabase}).Add(*hasStem)
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.LabelCredentials: v1alpha1.CredentialsValue})
+	slimmer := kit.NewSlimmer()
 	selecting := func(namespace string, selector labels.Selector) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(c.kubernetes, 0,
 			informers.WithNamespace(namespace),
-			informers.WithTransform(kit.DropManagedFields),
+			informers.WithTransform(slimmer.Slim),
 			informers.WithTweakListOptions(kit.SelectedList(selector)))
 	}
 	for _, namespace := range namespaces {
@@ -89,7 +90,7 @@ func connect(config *rest.Config, namespaces []string) (cluster, error) {
 		c.credentials[namespace] = selecting(namespace, labelled)
 		c.owners[namespace] = externalversions.NewSharedInformerFactoryWithOptions(c.resources, 0,
 			externalversions.WithNamespace(namespace),
-			externalversions.WithTransform(kit.DropManagedFields),
+			externalversions.WithTransform(slimmer.Slim),
 			externalversions.WithTweakListOptions(kit.ConsistentList))
 	}
 	return c, nil

@@ -3,7 +3,6 @@
 package kit
 
 import (
-	"bytes"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,7 @@ func drops(live metav1.Object, manager string, fields map[string]any) (bool, err
 			continue
 		}
 		var posted fieldpath.Set
-		if err := posted.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := posted.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return false, fmt.Errorf("read which fields are ours: %w", err)
 		}
 		posted.Leaves().Iterate(func(path fieldpath.Path) { lacksAny = lacksAny || !has(fields, path) })

@@ -45,9 +45,9 @@ func TestOnlyAFieldThatIsDroppedHasToBeTakenOver(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: row.manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(posted)}},
-				{Manager: "ours", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:z":{}}}`)}},
-				{Manager: "ours", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:z":{}}}`)}},
+				{Manager: row.manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(posted)},
+				{Manager: "ours", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:z":{}}}`)},
+				{Manager: "ours", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:z":{}}}`)},
 			}}}
 			if got, err := drops(live, "ours", row.fields); err != nil || got != row.want {
 				t.Errorf("got %t, %v, want %t", got, err, row.want)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 )
 
 // ConsistentList makes an informer's first list a consistent one. Where the
@@ -37,16 +39,48 @@ func SelectedList(selector labels.Selector) func(*metav1.ListOptions) {
 	}
 }
 
-// DropManagedFields is an informer's transform. The record of who owns which
-// field is the greater part of many objects, and no cached copy of it is used.
-func DropManagedFields(object any) (any, error) {
+const (
+	// sharedTexts is how many texts a Slimmer knows, of at least sharedLength bytes.
+	sharedTexts  = 256
+	sharedLength = 256
+)
+
+// Slimmer makes cached objects small.
+type Slimmer struct{ texts *lru.Cache }
+
+// NewSlimmer returns one for the caches of a process.
+func NewSlimmer() *Slimmer { return &Slimmer{lru.New(sharedTexts)} }
+
+// Slim is an informer's transform. The record of who owns which field is the greater
+// part of many objects, and no cached copy of it is used. Of long texts that many
+// ConfigMaps have, such as a script, there is one copy.
+func (s *Slimmer) Slim(object any) (any, error) {
 	// What else there is is a tombstone; what that holds was transformed when it
 	// was stored.
 	if accessor, isObject := object.(metav1.Object); isObject {
 		logReceived(accessor)
 		accessor.SetManagedFields(nil)
 	}
+	if config, isConfigMap := object.(*corev1.ConfigMap); isConfigMap {
+		for key, text := range config.Data {
+			config.Data[key] = s.share(text)
+		}
+	}
 	return object, nil
+}
+
+// share returns the copy of a text that others have, too.
+func (s *Slimmer) share(text string) string {
+	if len(text) < sharedLength {
+		return text
+	}
+	if known, isKnown := s.texts.Get(text); isKnown {
+		if shared, isText := known.(string); isText {
+			return shared
+		}
+	}
+	s.texts.Add(text, text)
+	return text
 }
 
 // logReceived logs what a list or a watch brought. A transform is where it

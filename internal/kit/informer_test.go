@@ -5,8 +5,11 @@ package kit
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"unsafe"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -31,12 +34,41 @@ func TestAFirstListIsConsistent(t *testing.T) {
 func TestManagedFieldsAreDropped(t *testing.T) {
 	pod := aPod("1", "a")
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-	if _, err := DropManagedFields(pod); err != nil || pod.ManagedFields != nil {
+	if _, err := NewSlimmer().Slim(pod); err != nil || pod.ManagedFields != nil {
 		t.Errorf("got %v and %v", pod.ManagedFields, err)
 	}
 	tombstone := cache.DeletedFinalStateUnknown{Key: "shop/db-0"}
-	if got, err := DropManagedFields(tombstone); err != nil || got != any(tombstone) {
+	if got, err := NewSlimmer().Slim(tombstone); err != nil || got != any(tombstone) {
 		t.Errorf("got %v and %v for a tombstone", got, err)
+	}
+}
+
+// TestALongTextIsThereOnce looks at where the texts of two ConfigMaps are in memory.
+func TestALongTextIsThereOnce(t *testing.T) {
+	slimmer := NewSlimmer()
+	slim := func(text string) string {
+		// A copy of its own, as it comes from a watch.
+		config := &corev1.ConfigMap{Data: map[string]string{"boot.sh": strings.Clone(text)}}
+		if _, err := slimmer.Slim(config); err != nil {
+			t.Fatal(err)
+		}
+		return config.Data["boot.sh"]
+	}
+	for sentence, row := range map[string]struct {
+		text, other string
+		isShared    bool
+	}{
+		"of the same content":     {strings.Repeat("a", sharedLength), strings.Repeat("a", sharedLength), true},
+		"but not a short one":     {"a", "a", false},
+		"nor one that is another": {strings.Repeat("b", sharedLength), strings.Repeat("c", sharedLength), false},
+	} {
+		text, other := slim(row.text), slim(row.other)
+		if text != row.text || other != row.other {
+			t.Errorf("%s: %q and %q became %q and %q", sentence, row.text, row.other, text, other)
+		}
+		if isShared := unsafe.StringData(text) == unsafe.StringData(other); isShared != row.isShared {
+			t.Errorf("%s: one copy is %t, want %t", sentence, isShared, row.isShared)
+		}
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +62,23 @@ type Engine struct {
 	Dial func(dbclient.Target) dbclient.Connection
 }
 
+// knownEngine is an engine with what it says of its parameters, which each sync asks
+// for.
+type knownEngine struct {
+	Engine
+	parameters []plan.Parameter
+	// liveNames are the names of those that are read from a member, separated by commas.
+	liveNames string
+}
+
+func newKnownEngine(engine Engine) knownEngine {
+	parameters := engine.Parameters()
+	return knownEngine{engine, parameters, strings.Join(slices.Sorted(maps.Keys(plan.LiveDefaults(parameters))), ",")}
+}
+
+// Parameters are the engine's; nobody changes them.
+func (e knownEngine) Parameters() []plan.Parameter { return e.parameters }
+
 // Config is what the controller depends on.
 type Config struct {
 	// Kubernetes and Databases are the clients that write.
@@ -92,7 +112,7 @@ type Config struct {
 // Controller keeps databases as their DatabaseManagers ask for.
 type Controller struct {
 	config  Config
-	engines map[v1alpha1.DatabaseType]Engine
+	engines map[v1alpha1.DatabaseType]knownEngine
 	caches  caches
 	prober  *kit.Prober[target, plan.EngineState]
 	loop    *kit.Loop
@@ -117,7 +137,7 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	c := &Controller{
 		config:   config,
-		engines:  map[v1alpha1.DatabaseType]Engine{},
+		engines:  map[v1alpha1.DatabaseType]knownEngine{},
 		caches:   caches{View: kit.NewView()},
 		lastSeen: map[types.UID]map[plan.Ref]metav1.Object{},
 
@@ -125,7 +145,7 @@ func New(config Config) (*Controller, error) {
 		unwrittenSince: map[types.UID]time.Time{},
 	}
 	for _, engine := range config.Engines {
-		c.engines[engine.Type()] = engine
+		c.engines[engine.Type()] = newKnownEngine(engine)
 	}
 	c.loop = kit.NewLoop(kit.LoopConfig{Name: name, Sync: c.sync, TimeLimit: syncLimit, Metrics: config.Metrics})
 	c.prober = kit.NewProber(kit.ProberConfig[target, plan.EngineState]{

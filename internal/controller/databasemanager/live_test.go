@@ -312,9 +312,9 @@ func TestOnlyTheServerThatWasSeenIsChanged(t *testing.T) {
 			promoted := 0
 			e, _, _ := anExecution(nil, nil)
 			e.config.MayAct = func(needed time.Duration) bool { return needed < row.lease }
-			e.engines = map[v1alpha1.DatabaseType]Engine{v1alpha1.DatabaseTypeRedis: {
+			e.engines = map[v1alpha1.DatabaseType]knownEngine{v1alpha1.DatabaseTypeRedis: newKnownEngine(Engine{
 				Engine: redis.New(), Dial: func(dbclient.Target) dbclient.Connection { return aServer{runID: row.runID, promoted: &promoted} },
-			}}
+			})}
 			e.prober = kit.NewProber(kit.ProberConfig[target, plan.EngineState]{})
 			e.snapshot.Objects[plan.Ref{Kind: plan.KindSecret, Name: "db-admin"}] = &corev1.Secret{}
 			e.snapshot.Members = []plan.Member{{Pod: &corev1.Pod{

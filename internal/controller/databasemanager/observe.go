@@ -208,7 +208,7 @@ func (c *Controller) target(snapshot plan.Snapshot, pod plan.PodRef) (target, bo
 			Password:    string(secret.Data[plan.PasswordKey]),
 			AppUsername: engine.Username(),
 			AppPassword: appPassword(snapshot),
-			Parameters:  strings.Join(slices.Sorted(maps.Keys(plan.LiveDefaults(engine.Parameters()))), ","),
+			Parameters:  engine.liveNames,
 		}}, true
 	}
 	return target{}, false

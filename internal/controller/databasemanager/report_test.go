@@ -69,7 +69,7 @@ func TestEveryFieldOfTheStatusIsWritten(t *testing.T) {
 // than that costs no write, and nobody is told.
 func TestAStatusThatMayPassIsWrittenAMomentLater(t *testing.T) {
 	begun := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	after := func(wait time.Duration) time.Time { return begun.Add(wait) }
+	after := begun.Add
 	ready := func(value metav1.ConditionStatus, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: value, Reason: v1alpha1.ReasonWaitingForMember, Message: message}}
 	}
