@@ -35,10 +35,10 @@ type step struct {
 }
 
 const (
-	// quiet is for how long an operator has to write nothing to be called at rest; some
-	// plans, one of longQuietShare, wait for longQuiet besides, in which it has to ask
-	// for nothing.
-	quiet          = time.Second
+	// quiet is for how long an operator has to write nothing to be called at rest, which
+	// is for longer than a status waits to be written; some plans, one of longQuietShare,
+	// wait for longQuiet besides, in which it has to ask for nothing.
+	quiet          = 2 * time.Second
 	longQuiet      = 30 * time.Second
 	longQuietShare = 61
 	// stepBound is how long a step may take, with a restart in it. Kubernetes' own

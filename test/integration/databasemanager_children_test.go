@@ -401,12 +401,13 @@ func TestAtRestThereIsNoRequestAndARestartWritesNothing(t *testing.T) {
 		t.Errorf("requests at rest: %v", later[atRest:])
 	}
 	gets := slices.DeleteFunc(operator.requests.about(namespace, false), func(line string) bool { return !strings.HasPrefix(line, "GET") })
-	// Whether orders exists is asked before its first child, its claim, its two
-	// Secrets and its topology are made, and cache once; and the claim itself is
-	// looked at. Stock is asked for as often as orders, since it has one member
-	// until that takes writes.
-	if want := 5 + 1 + 1 + 5 + 1; len(gets) != want {
-		t.Errorf("got %v, want %d", gets, want)
+	// Whether it exists is asked before the first child is made; and its claim is looked
+	// at, of stock one, since it has one member until that takes writes. More than a
+	// second may pass meanwhile, and then it is asked again.
+	slices.Sort(gets)
+	const distinct, most = 3 + 2, 13
+	if len(gets) > most || len(slices.Compact(slices.Clone(gets))) != distinct {
+		t.Errorf("got %v, want %d different ones, and %d at most", gets, distinct, most)
 	}
 
 	operator.stop()

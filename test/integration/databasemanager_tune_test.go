@@ -330,10 +330,16 @@ func TestAConfigurationThatTheServerRefusesIsTold(t *testing.T) {
 	namespace := newNamespace(t)
 	newDatabase(t, namespace, "orders", "db", durable)
 	awaitUnscheduled(t, namespace, "orders")
+	pods := env.kube.CoreV1().Pods(namespace)
+	// By hand, too, since there is no node; until then the scheduler says that.
+	err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "db-0"}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("give the pod a node: %v", err)
+	}
 	const sentence = "The server doesn't take its configuration: unknown variable 'a'"
-	status := `{"status":{"phase":"Running","conditions":[{"type":"PodScheduled","status":"True"}],"containerStatuses":[{"name":"database","image":"redis","imageID":"redis",` +
+	status := `{"status":{"phase":"Running","containerStatuses":[{"name":"database","image":"redis","imageID":"redis",` +
 		`"ready":false,"started":false,"restartCount":2,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":78,"message":"` + sentence + `"}}}]}}`
-	if _, err := env.kube.CoreV1().Pods(namespace).Patch(t.Context(), "db-0", types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := pods.Patch(t.Context(), "db-0", types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatalf("write the pod's status: %v", err)
 	}
 	if ready := awaitReady(t, namespace, "orders", v1alpha1.ReasonConfigRefused); !strings.Contains(ready.Message, sentence) {
@@ -341,7 +347,15 @@ func TestAConfigurationThatTheServerRefusesIsTold(t *testing.T) {
 	}
 	before := podUID(t, namespace)
 	changeSpec(t, namespace, withLimits("1", "1Gi"))
-	await(t, "another spec has the member replaced", func(context.Context) error {
+	await(t, "another spec has the member replaced", func(ctx context.Context) error {
+		pod, err := pods.Get(ctx, "db-0", metav1.GetOptions{})
+		if err == nil && pod.DeletionTimestamp != nil {
+			// Its kubelet would, once the container has stopped.
+			err = pods.Delete(ctx, "db-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 		if now := podUID(t, namespace); now == "" || now == before {
 			return fmt.Errorf("the pod is %s, and was %s", now, before)
 		}
