@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"coolops.cn/database-manager/pkg/apis/coolops/v1alpha1"
@@ -192,8 +194,33 @@ func TestAStatusFollowsADatabase(t *testing.T) {
 	seen = kept.watchReasons(t)
 	kept.create(t, durable)
 	kept.waitReady(t)
+	release := kept.forbidEvictions(t)
 	kept.changeMemory(t)
-	seen.expect(t, v1alpha1.ReasonCreating, v1alpha1.ReasonAvailable, v1alpha1.ReasonRolling, v1alpha1.ReasonWaitingForMember, v1alpha1.ReasonAvailable)
+	seen.expect(t, v1alpha1.ReasonCreating, v1alpha1.ReasonAvailable, v1alpha1.ReasonRolling)
+	release()
+	seen.expect(t, v1alpha1.ReasonWaitingForMember, v1alpha1.ReasonAvailable)
+}
+
+// forbidEvictions has a budget of the user's keep the members where they are, until it
+// is released.
+func (d database) forbidEvictions(t *testing.T) (release func()) {
+	t.Helper()
+	budgets := env.kube.PolicyV1().PodDisruptionBudgets(d.namespace)
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "users-own"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(0)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelStem: d.stem()}},
+		},
+	}
+	if _, err := budgets.Create(t.Context(), budget, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("make a disruption budget: %v", err)
+	}
+	return func() {
+		if err := budgets.Delete(t.Context(), budget.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatalf("delete the disruption budget: %v", err)
+		}
+	}
 }
 
 // reasons are those of the condition Ready that a watch has shown.
