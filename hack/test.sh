@@ -244,7 +244,7 @@ run_bench() {
 	local which=$1 name=bench-${id}
 	cluster_up "${name}" --control-plane-only --fake 1 --audit-log
 	prepare_bench "${name}"
-	export BENCH_NODES=there BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
+	export BENCH_NODES=kwok BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
 	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
 	BENCH_COMMIT=$(git describe --always --dirty)
 	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}

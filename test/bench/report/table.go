@@ -152,7 +152,7 @@ func (r results) writePerDatabase(text *strings.Builder) {
 func (r results) machines() string {
 	var text strings.Builder
 	for _, machine := range r.machine {
-		fmt.Fprintf(&text, "Measured on %v, commit %v: %v, %v cores, %v; Kubernetes %v, %v; the operator with %v. Nodes: %v. Sizes: %v.\n\n",
+		fmt.Fprintf(&text, "Measured on %v, commit %v: %v, %v cores, %v; Kubernetes %v, %v; the operator with %v. Nodes: %v. %v.\n\n",
 			machine["time"], machine["commit"], machine["processor"], machine["cores"], machine["memory"], machine["kubernetes"], machine["go"], machine["runtime"], machine["nodes"], machine["sizes"])
 	}
 	return text.String()
