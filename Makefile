@@ -78,7 +78,7 @@ bench-quick: ## the same with small numbers (10 minutes)
 
 .PHONY: bench-docs
 bench-docs: ## write what the last bench measured into docs/performance.md (BENCH_OUT=bin/bench)
-	@cd test/bench/report && go run . "$${BENCH_OUT:-../../../bin/bench}" ../../../docs/performance.md ../../../docs/performance
+	@out=$$(realpath "$${BENCH_OUT:-bin/bench}"); cd test/bench/report && go run . "$${out}" ../../../docs/performance.md ../../../docs/performance
 
 .PHONY: mutants
 mutants: ## put bugs back into the product, one at a time: the tests have to find each (needs root; an hour)

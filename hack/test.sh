@@ -254,10 +254,11 @@ run_bench() {
 	local which=$1 name=bench-${id}
 	cluster_up "${name}" --control-plane-only --fake 1 --audit-log
 	prepare_bench "${name}"
-	export BENCH_NODES=there BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
+	export BENCH_NODES=kwok BENCH_ETCD_METRICS="${PWD}/bin/localcluster --name ${name} etcd-metrics"
 	(cd test/bench/twin && go build -o ../../../bin/bench-twin .)
 	BENCH_COMMIT=$(git describe --always --dirty)
-	export BENCH_COMMIT BENCH_TWIN=${PWD}/bin/bench-twin BENCH_OUT=${BENCH_OUT:-${PWD}/bin/bench}
+	BENCH_OUT=$(realpath --canonicalize-missing "${BENCH_OUT:-bin/bench}")
+	export BENCH_COMMIT BENCH_OUT BENCH_TWIN=${PWD}/bin/bench-twin
 	rm -f "${BENCH_OUT}"/*.jsonl
 	# In order, and one at a time: each would be measured with the others.
 	format=standard-verbose run_tests "${which}" -tags=bench -shuffle=off -v -timeout=24h -skip='^TestGuard$' ./test/bench/

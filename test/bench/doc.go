@@ -14,8 +14,8 @@
 //	BENCH_TWIN          the twin's binary, of test/bench/twin; the guard needs none
 //	BENCH_OUT           folder that the raw results are written to, a JSON object a
 //	                    line, a file for each benchmark; the guard needs none
-//	BENCH_NODES         "played" if the cluster has no nodes, so that they are played
-//	                    by this process, too (played), or "there"
+//	BENCH_NODES         who plays the nodes: "kwok", or "played" if the cluster has none,
+//	                    so that this process plays them, too (played)
 //	BENCH_ETCD_METRICS  a command that prints etcd's metrics; without it writes to
 //	                    etcd aren't counted
 //	BENCH_COMMIT        what is measured, for the results

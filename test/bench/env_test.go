@@ -78,7 +78,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	options := player.Options{Folder: folder, RunsAll: true}
-	if os.Getenv("BENCH_NODES") == "there" {
+	if os.Getenv("BENCH_NODES") == "kwok" {
 		options.ServesOthers = true
 	} else {
 		options.Nodes = 3

@@ -112,8 +112,9 @@ func measure(t *testing.T, p *process, size int, do func(values map[string]float
 	sent, cpu := p.sent(), p.cpu(t)
 	toServer, fromServer := p.toServer.Load(), p.fromServer.Load()
 	own := p.metric(t, "kubernetes_client_requests_total")
-	values := map[string]float64{}
+	values, begun := map[string]float64{}, time.Now()
 	do(values)
+	values["window s"] = time.Since(begun).Seconds()
 	if !p.isTwin {
 		values["requests by its own count"] = (p.metric(t, "kubernetes_client_requests_total") - own) / float64(size)
 	}

@@ -39,7 +39,9 @@ func TestB2ToB5Population(t *testing.T) {
 	p.keep("B2", "databases at rest", restOf(t, p.operator, 1))
 	for _, size := range env.sizes.databases {
 		p.growTo(size)
-		p.keep("B2", "databases at rest", restOf(t, p.operator, size))
+		resting := restOf(t, p.operator, size)
+		p.idle = resting["CPU ms per s"]
+		p.keep("B2", "databases at rest", resting)
 		p.keep("B4", "databases in memory", p.memory())
 		for round := 1; round <= env.sizes.rounds; round++ {
 			p.changeSome(round)
@@ -64,6 +66,8 @@ type population struct {
 	namespace string
 	size      int
 	round     int
+	// idle is the CPU at rest, in ms a second: that of asking members.
+	idle float64
 	// changes and strangers number what must differ each time.
 	changes, strangers int
 }
@@ -103,13 +107,16 @@ func (p *population) changeSome(round int) {
 	p.changes++
 	p.round = round
 	some := names("db", 0, min(env.sizes.changes, p.size))
-	p.keep("B5", fmt.Sprintf("%d databases changed", len(some)), measure(p.t, p.operator, len(some), func(values map[string]float64) {
+	values := measure(p.t, p.operator, len(some), func(values map[string]float64) {
 		begun := time.Now()
 		p.fleet.change(p.t, some, changeOfService(p.changes))
 		values["median s"] = median(p.fleet.awaitDone(p.t, p.bound()))
 		values["changes per s"] = float64(len(some)) / time.Since(begun).Seconds()
 		p.operator.awaitCalm(p.t, p.bound())
-	}))
+	})
+	// Members are asked all the while, and all of them.
+	values["CPU ms without asking"] = values["CPU ms"] - p.idle*values["window s"]/float64(len(some))
+	p.keep("B5", fmt.Sprintf("%d databases changed", len(some)), values)
 }
 
 // restart ends the operator, and starts it again, together with one more database.

@@ -126,7 +126,7 @@ func (d drawing) save(folder string) error {
 	p.BackgroundColor = color.White
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Min = 0
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.XOffs = true, -vg.Centimeter
 	p.Add(plotter.NewGrid())
 	for at, line := range d.lines {
 		drawn, points, err := plotter.NewLinePoints(line.points)

@@ -54,7 +54,7 @@ func allTables() []table {
 			{"writes", "writes", 0}, {"events", "events", 0}, {"received KB", "received bytes", 1e3}, {"a new Foo's Deployment after s", "new Foo's Deployment after s", 0},
 		}},
 		{"B4", "B4: memory", nil, []column{{"live heap MB", "live heap MB", 0}, {"Pss MB", "Pss MB", 0}}},
-		{"B5", "B5: changes at once, with GOMAXPROCS=1", nil, join([]column{{"changes a second", "changes per s", 0}, {"median s", "median s", 0}}, requests, bytes)},
+		{"B5", "B5: changes at once, with GOMAXPROCS=1", nil, join([]column{{"changes a second", "changes per s", 0}, {"median s", "median s", 0}}, requests, bytes, []column{{"CPU ms without asking members", "CPU ms without asking", 0}})},
 		{"B6", "B6: the rest of a life, for each resource", nil, join(requests, bytes, []column{puts, {"median s", "median s", 0}})},
 		{"B7", "B7: the leader is lost", nil, []column{{"first useful write after s", "first useful write after s", 0}}},
 		{"B8", "B8: ten healthy resources are edited", nil, []column{
@@ -152,7 +152,7 @@ func (r results) writePerDatabase(text *strings.Builder) {
 func (r results) machines() string {
 	var text strings.Builder
 	for _, machine := range r.machine {
-		fmt.Fprintf(&text, "Measured on %v, commit %v: %v, %v cores, %v; Kubernetes %v, %v; the operator with %v. Nodes: %v. Sizes: %v.\n\n",
+		fmt.Fprintf(&text, "Measured on %v, commit %v: %v, %v cores, %v; Kubernetes %v, %v; the operator with %v. Nodes: %v. %v.\n\n",
 			machine["time"], machine["commit"], machine["processor"], machine["cores"], machine["memory"], machine["kubernetes"], machine["go"], machine["runtime"], machine["nodes"], machine["sizes"])
 	}
 	return text.String()
