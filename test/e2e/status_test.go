@@ -195,7 +195,7 @@ func TestAStatusFollowsADatabase(t *testing.T) {
 	kept.create(t, durable)
 	kept.waitReady(t)
 	release := kept.forbidEvictions(t)
-	kept.changeMemory(t)
+	kept.patch(t, `{"spec":{"resources":{"limits":{"memory":"768Mi"}}}}`)
 	seen.expect(t, v1alpha1.ReasonCreating, v1alpha1.ReasonAvailable, v1alpha1.ReasonRolling)
 	release()
 	seen.expect(t, v1alpha1.ReasonWaitingForMember, v1alpha1.ReasonAvailable)
