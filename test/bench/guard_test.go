@@ -23,8 +23,8 @@ const (
 	guardRest = 10 * time.Second
 	// maxChangeBytes bounds what the operator sends and receives, TLS and all, for a
 	// change of one annotation of a Service; maxFooChangeBytes for one more pod of a Foo.
-	maxChangeBytes    = 40_000
-	maxFooChangeBytes = 40_000
+	maxChangeBytes    = 25_000
+	maxFooChangeBytes = 35_000
 )
 
 // TestGuard compares counts, which don't depend on the machine, with what they were
@@ -117,11 +117,11 @@ type excess struct{ writes, reads int }
 func (d databases) excess() excess {
 	switch {
 	case d.members > 1:
-		return excess{20, 24}
+		return excess{8, 18}
 	case d.isDurable:
-		return excess{6, 9}
+		return excess{2, 5}
 	default:
-		return excess{4, 3}
+		return excess{1, 3}
 	}
 }
 

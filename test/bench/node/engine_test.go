@@ -49,7 +49,7 @@ func allEngines() []engine {
 		{
 			v1alpha1.DatabaseTypePostgreSQL, "18", "postgres:18",
 			`initdb --pgdata=/data/db --no-sync --encoding=UTF8 --locale=C.UTF-8 --no-instructions >/dev/null
-postgres -D /data/db -k /tmp >/dev/null 2>&1 &
+postgres -D /data/db -k /tmp -c listen_addresses= >/dev/null 2>&1 &
 until psql --no-psqlrc --host=/tmp --dbname=postgres --command='SELECT 1' >/dev/null 2>&1; do sleep 0.02; done`,
 			`PGPASSWORD="$password" PGCONNECT_TIMEOUT=3 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host="$host" --port="$port" --username="$username" --dbname="$database" --command=`,
 			read, makeTable, write,
