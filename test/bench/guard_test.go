@@ -43,13 +43,14 @@ func TestGuard(t *testing.T) {
 	}
 	fleets["foo"] = newFleet(t, foos{}, namespace)
 	fleets["foo"].make(t, []string{"foo"})
-	for _, fleet := range fleets {
-		fleet.awaitDone(t, boundFor(1))
+	took := map[string]time.Duration{}
+	for name, fleet := range fleets {
+		took[name] = fleet.awaitDone(t, boundFor(1))[0]
 	}
 	operator.awaitCalm(t, boundFor(1))
 	created := operator.requests(0)
 	for name, fleet := range fleets {
-		checkCreation(t, name, fleet, about(created, name, namespace))
+		checkCreation(t, name, fleet, about(created, name, namespace), took[name])
 	}
 
 	sent := operator.sent()
@@ -89,8 +90,9 @@ func about(entries []audit.Entry, name, namespace string) []audit.Entry {
 }
 
 // checkCreation compares the requests for one resource with design.md's formula, and
-// with how much more it takes.
-func checkCreation(t *testing.T, name string, fleet *fleet, entries []audit.Entry) {
+// with how much more it takes. On a machine that is slow each second of its way may be
+// told, and more isn't: that is no more than the design.
+func checkCreation(t *testing.T, name string, fleet *fleet, entries []audit.Entry, took time.Duration) {
 	t.Helper()
 	counted := count(entries)
 	writes, reads := 3, 0    // of a Foo: the Deployment, and its status twice
@@ -98,6 +100,8 @@ func checkCreation(t *testing.T, name string, fleet *fleet, entries []audit.Entr
 	if kind, isDatabase := fleet.kind.(databases); isDatabase {
 		writes, reads = kind.formula(childrenOf(t, fleet.namespace, name))
 		more = kind.excess()
+		told := counted.by["patch databasemanagers/status"] - status
+		more.writes += max(0, min(told, int(took/time.Second)))
 	}
 	t.Logf("%s: %d writes of %d, %d reads of %d, %d events: %v", name, counted.writes, writes, counted.reads, reads, counted.events, counted.by)
 	if counted.writes > writes+more.writes || counted.reads > reads+more.reads {
@@ -112,8 +116,7 @@ func checkCreation(t *testing.T, name string, fleet *fleet, entries []audit.Entr
 type excess struct{ writes, reads int }
 
 // excess is what was seen at most when this was written, and a little for what comes
-// in another order at another time, such as how often the status changes on the way.
-// Who makes it less makes this less.
+// in another order at another time. Who makes it less makes this less.
 func (d databases) excess() excess {
 	switch {
 	case d.members > 1:
@@ -125,10 +128,13 @@ func (d databases) excess() excess {
 	}
 }
 
+// status is how often a status is written on the way: at first, and when all is well.
+const status = 2
+
 // formula is how many requests the making of one database is to take, from the
 // number of its children.
 func (d databases) formula(children int) (writes, reads int) {
-	const status, label = 2, 1
+	const label = 1
 	members := int(d.members)
 	topology, mark, scale := 1, 0, 0
 	if members > 1 {
