@@ -132,7 +132,7 @@ func (m mutated) settlesAs(t *testing.T, what string, isBad bool, want map[strin
 }
 
 // TestAChangeThatIsTakenBackLeavesNothing has each change be made and taken back, once
-// it has settled and at once.
+// it has settled and at once, and has it be taken back of a database that was made so.
 func TestAChangeThatIsTakenBackLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, engine := range enginesToMutate() {
@@ -148,6 +148,12 @@ func TestAChangeThatIsTakenBackLeavesNothing(t *testing.T) {
 				m.change(t, one.set)
 				m.change(t, one.back)
 				m.settlesAs(t, "with and without "+one.name+" at once", false, before)
+
+				// What the creation has set has to go as well.
+				m = makeMutated(t, engine, one.set)
+				m.settle(t, "made with "+one.name, one.isBad)
+				m.change(t, one.back)
+				m.settlesAs(t, "made with "+one.name+", without it", false, before)
 			})
 		}
 	}
