@@ -170,7 +170,7 @@ func roleMutants() []mutant {
 			"a new member of Redis starts as a primary", "boot.go, no boot script makes a primary", "internal/engine/redis/boot.sh",
 			"\tinitialise make_data \"$nowhere\"\n",
 			"\tinitialise make_data ''\n",
-			engines("./internal/dbclient/redis/", "^TestAMemberWithoutDataIsNeverAPrimary$"), "",
+			engines("./internal/dbclient/redis/", "^TestANewMemberTakesNoWritesUntilItIsPromoted$"), "",
 		},
 		{
 			"a former primary of PostgreSQL starts as one", "CNPG #10409", "internal/engine/postgresql/boot.sh",
