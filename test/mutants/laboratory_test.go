@@ -161,7 +161,7 @@ func (l *laboratory) test(t *testing.T, k killer, overlay string) outcome {
 		environment = append(environment, "FAULTS_OPERATOR="+operator, "FAULTS_TABLE="+filepath.Join(t.TempDir(), "table"))
 		arguments = append(arguments, "-tags=faults", "-parallel=8", "-count=1")
 	case levelEngines:
-		arguments = append(arguments, "-tags=realengine", "-short")
+		arguments = append(arguments, "-tags=realengine")
 	case levelUnit:
 		skipped += "|" + simulator
 	}

@@ -126,7 +126,8 @@ func (k killer) exists() error {
 	if k.run == "" {
 		return nil
 	}
-	name, _, _ := strings.Cut(strings.Trim(k.run, "^$"), "/")
+	name, _, _ := strings.Cut(k.run, "/")
+	name = strings.Trim(name, "^$")
 	files, err := filepath.Glob(filepath.Join("../..", k.packages, "*_test.go"))
 	if err != nil {
 		return err
