@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,6 +24,7 @@ import (
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
 	"coolops.cn/database-manager/test/e2e/audit"
+	"coolops.cn/database-manager/test/kube"
 	"coolops.cn/database-manager/test/player"
 )
 
@@ -189,38 +189,11 @@ func numbers(variable, otherwise string) ([]int, error) {
 // newNamespace makes a namespace, which goes with the test.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	namespaces := env.kube.CoreV1().Namespaces()
-	namespace, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create a namespace: %v", err)
-	}
-	t.Cleanup(func() {
-		// The test's own context is done by now.
-		if err := namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete the namespace %s: %v", namespace.Name, err)
-		}
-	})
-	return namespace.Name
+	return kube.NewNamespace(t, env.kube, "bench-", nil)
 }
 
 // eventually waits until check returns no error.
 func eventually(t *testing.T, bound time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		if err := check(ctx); err == nil {
-			return
-		} else if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, bound, last)
-		case <-ticker.C:
-		}
-	}
+	kube.Eventually(t, 20*time.Millisecond, bound, what, check)
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/test/kube"
 )
 
 // env is the cluster under test; TestMain fills it before any test runs.
@@ -180,21 +181,5 @@ func record(t *testing.T, what string, took time.Duration) {
 // one if that takes longer than the bound.
 func eventually(t *testing.T, bound time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		if err := check(ctx); err == nil {
-			return
-		} else if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, bound, last)
-		case <-ticker.C:
-		}
-	}
+	kube.Eventually(t, 200*time.Millisecond, bound, what, check)
 }

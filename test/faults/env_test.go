@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/test/kube"
 	"coolops.cn/database-manager/test/player"
 	"coolops.cn/database-manager/test/sample"
 )
@@ -181,21 +182,5 @@ func empty(ctx context.Context, namespace string) error {
 // eventually waits until check returns no error.
 func eventually(t *testing.T, bound time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		if err := check(ctx); err == nil {
-			return
-		} else if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, bound, last)
-		case <-ticker.C:
-		}
-	}
+	kube.Eventually(t, 100*time.Millisecond, bound, what, check)
 }

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/test/kube"
 )
 
 // fieldManager owns what the tests themselves apply.
@@ -130,18 +130,7 @@ func hasTrueCondition(object *unstructured.Unstructured, conditionType string) b
 // newNamespace makes a namespace for one test, which goes with it.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	namespaces := env.kube.CoreV1().Namespaces()
-	namespace, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create a namespace: %v", err)
-	}
-	t.Cleanup(func() {
-		// The test's own context is done by now.
-		if err := namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete the namespace %s: %v", namespace.Name, err)
-		}
-	})
-	return namespace.Name
+	return kube.NewNamespace(t, env.kube, "test-", nil)
 }
 
 // readManifests reads the objects of a YAML file, in order.

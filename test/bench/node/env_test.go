@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"coolops.cn/database-manager/pkg/generated/clientset/versioned"
+	"coolops.cn/database-manager/test/kube"
 )
 
 // env is the cluster; TestMain fills it before any test runs.
@@ -101,42 +102,13 @@ func record(t *testing.T, benchmark, what string, round int, values map[string]f
 // permits, and which goes with the test.
 func newNamespace(t *testing.T, level string) string {
 	t.Helper()
-	namespaces := env.kube.CoreV1().Namespaces()
-	namespace, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "bench-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("create a namespace: %v", err)
-	}
-	t.Cleanup(func() {
-		// The test's own context is done by now.
-		if err := namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete the namespace %s: %v", namespace.Name, err)
-		}
-	})
-	return namespace.Name
+	return kube.NewNamespace(t, env.kube, "bench-", map[string]string{"pod-security.kubernetes.io/enforce": level})
 }
 
 // eventually waits until check returns no error.
 func eventually(t *testing.T, bound time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		if err := check(ctx); err == nil {
-			return
-		} else if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, bound, last)
-		case <-ticker.C:
-		}
-	}
+	kube.Eventually(t, 20*time.Millisecond, bound, what, check)
 }
 
 // pod is one that commands are run in.
