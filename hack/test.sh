@@ -100,8 +100,19 @@ run_tests() {
 		--hide-summary=skipped --jsonfile="${results}/${name}.json" -- -count=1 -shuffle=on -timeout=40m "$@"
 }
 
-# in_localcluster COMMAND… runs in the local cluster's module, with the settings
-# that Kubernetes is compiled with: others would compile all of it again.
+# test_module FOLDER NAME ARGUMENTS… does the same in a module of its own, with the
+# settings that Kubernetes is compiled with: others would compile all of it again.
+test_module() {
+	local folder=$1 name=$2 tools=${PWD}/hack/tools/go.mod
+	shift 2
+	(
+		cd "${folder}"
+		CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off go tool -modfile="${tools}" gotestsum --format=pkgname --format-hide-empty-pkg \
+			--hide-summary=skipped --jsonfile="${results}/${name}.json" -- -count=1 -shuffle=on "$@"
+	)
+}
+
+# in_localcluster COMMAND… runs in the local cluster's module, with those settings.
 in_localcluster() { (cd localcluster && CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off "$@"); }
 
 # in_kwok COMMAND… does the same in the module of what plays fake nodes.
@@ -163,21 +174,10 @@ step_unit() {
 	# What the next build renders, of which a release has nothing.
 	run_tests unit-successor -race -tags=successor ./internal/objects/
 	# A few of the bugs that these tests have to find.
-	(
-		cd test/bench/report
-		go tool -modfile=../../../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
-			--hide-summary=skipped --jsonfile="${results}/unit-report.json" -- -count=1 -shuffle=on ./...
-	)
 	MUTANTS_SHARE=40 MUTANTS_SEED=$((16#$(git rev-parse --short=8 HEAD))) run_tests unit-mutants -tags=mutants ./test/mutants/
-	(
-		cd localcluster
-		export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
-		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
-			--hide-summary=skipped --jsonfile="${results}/unit-localcluster.json" -- -count=1 -shuffle=on ./...
-		cd kwok
-		go tool -modfile=../../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
-			--hide-summary=skipped --jsonfile="${results}/unit-kwok.json" -- -count=1 -shuffle=on ./...
-	)
+	test_module test/bench/report unit-report ./...
+	test_module localcluster unit-localcluster ./...
+	test_module localcluster/kwok unit-kwok ./...
 }
 
 step_simulate() {
@@ -336,9 +336,8 @@ step_examples() {
 }
 
 step_localcluster() {
-	LOCALCLUSTER=${PWD}/bin/localcluster LOCALCLUSTER_SOURCE=${PWD}/localcluster in_localcluster \
-		go tool -modfile=../hack/tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg \
-		--hide-summary=skipped --jsonfile="${results}/localcluster.json" -- -count=1 -shuffle=on -tags=e2e -timeout=40m ./e2e/...
+	LOCALCLUSTER=${PWD}/bin/localcluster LOCALCLUSTER_SOURCE=${PWD}/localcluster \
+		test_module localcluster localcluster -tags=e2e -timeout=40m ./e2e/...
 }
 
 # run_e2e NAME ARGUMENTS… runs the end-to-end tests on a cluster of their own, and
